@@ -72,6 +72,8 @@ export interface PlannedPipe {
   readonly isUnfinished?: boolean;
   /** Only resizes that replace pods count against the limit across all services and wait for windows of both scopes. */
   readonly replacesPods: boolean;
+  /** A closed rollout window does not hold it back, because its containers restart anyway. */
+  readonly ignoresWindow?: boolean;
 }
 
 export interface RolloutLimits {
@@ -162,7 +164,8 @@ export function isCounted({
   return replicas > 0 && replacesPods && !OURS.includes(phase);
 }
 
-function isHeld({ replacesPods }: PlannedPipe, { held }: RolloutLimits): boolean {
+function isHeld({ replacesPods, ignoresWindow = false }: PlannedPipe, { held }: RolloutLimits): boolean {
+  if (ignoresWindow) return false;
   return held === "all" || (held === "restarts" && replacesPods);
 }
 

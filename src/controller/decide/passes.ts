@@ -8,7 +8,7 @@ import { ALWAYS_OPEN, rolloutWindowAt } from "../../domain/rollout-window.ts";
 import { sameSize } from "../../domain/size.ts";
 import type { Action } from "../actions.ts";
 import type { Assessment, Begin, Way } from "../assessment.ts";
-import { isHindered } from "../in-place/fall-back.ts";
+import { isHindered, isOutOfMemory } from "../in-place/fall-back.ts";
 import type { Snapshot } from "../observe/observe.ts";
 import type { PipeScalingView } from "../observe/pipe-scaling-view.ts";
 import type { PipeView } from "../observe/pipe-view.ts";
@@ -134,6 +134,7 @@ function plannedPipe({ subject, pipe, state, phase, proof, next }: Assessment): 
     // Either the template has the size before its pods, or the pipe failed in place, as a canary may, and stays first.
     isUnfinished: sameSize(pipe.size, subject.desired) || (fallback !== undefined && "atMs" in fallback),
     replacesPods: beginning?.way.replacesPods ?? true,
+    ignoresWindow: isOutOfMemory(subject),
   };
 }
 

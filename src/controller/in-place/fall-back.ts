@@ -1,5 +1,6 @@
 import { amountOf } from "../../capacity/pod-requests.ts";
 import type { FallbackReason } from "../../crd/fallback-reasons.ts";
+import { sameSize } from "../../domain/size.ts";
 import type { Container } from "../../kube/pods.ts";
 import type { Action, InPlaceAction } from "../actions.ts";
 import type { ActivePod, Failure, PipeDecision, Problem, Subject } from "../assessment.ts";
@@ -46,12 +47,13 @@ export function recordFailure(subject: Subject, fallback: Fallback): readonly Ac
  * The writes that return pods to the size of their template, before a rollout or because the pipe cannot have the size.
  * Otherwise, a pod that is larger or whose resize is deferred would take the room of the new pods, and if the rollout
  * failed, the old pods would keep a size that nothing reports. A rollout does not wait for a second attempt,
- * because a pod that cannot be returned is replaced.
+ * because a pod that cannot be returned is replaced. One that ran out of memory keeps what it has until then.
  */
 export function podsToReturn(subject: Subject): readonly InPlaceAction[] {
   const { pipe, writes, container, active, nowMs } = subject;
   const resources = templateResources(pipe);
   if (!resources) return [];
+  const isKept = isOutOfMemory(subject) && isFollowedByRollout(subject);
   const isDue = (pod: PodView) => {
     const record = writes.get(pod.metadata.uid, "return-pod");
     if (record?.subject !== formatAllotment(resources)) return true;
@@ -59,7 +61,9 @@ export function podsToReturn(subject: Subject): readonly InPlaceAction[] {
   };
   return active
     .filter(({ pod, own }) => isOfTemplate(pipe, pod) && !hasResources(own?.resources, resources))
-    .filter((each) => isDue(each.pod) && !isStarved(each, resources))
+    .filter(
+      (each) => isDue(each.pod) && !isStarved(each, resources) && !(isKept && isLowered(each, resources)),
+    )
     .map(({ pod }) => ({ type: "return-pod", pipe, pod, container, resources }));
 }
 
@@ -70,6 +74,25 @@ export function podsToReturn(subject: Subject): readonly InPlaceAction[] {
 function isStarved({ pod, own }: ActivePod, { limits }: SomeResources): boolean {
   if (pod.containers.every(({ isRunning }) => isRunning)) return false;
   return amountOf(limits.memory ?? undefined) > amountOf(own?.resources?.limits?.["memory"]);
+}
+
+/**
+ * True if a container of the pipe was OOM-killed since it got the size that its service loses again. It is killed again
+ * and again, so a rollout to more memory interrupts nothing that runs well.
+ */
+export function isOutOfMemory({ outOfMemory, pipe: { lastRollout }, active }: Subject): boolean {
+  if (!outOfMemory) return false;
+  const isOfRollout = lastRollout !== undefined && sameSize(lastRollout.size, outOfMemory.size);
+  // Another pipe showed the shortage, and the template of this one had not followed yet.
+  const sinceMs = isOfRollout
+    ? (lastRollout.inPlaceStartedAtMs ?? lastRollout.startedAtMs)
+    : outOfMemory.atMs;
+  return active.some(({ own }) => own?.isOomKilled && own.restartedAtMs >= sinceMs);
+}
+
+/** True if the container would get less memory than it runs with. */
+function isLowered({ own }: ActivePod, { limits }: SomeResources): boolean {
+  return amountOf(own?.actual?.limits?.["memory"]) > amountOf(limits.memory ?? undefined);
 }
 
 /** The resources of the first pod that does not have or does not run the size, and the hash of its template. */

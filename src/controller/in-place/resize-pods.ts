@@ -20,6 +20,7 @@ import {
 import { timeoutMsOf } from "../rollout/phase.ts";
 import { isRoomFound, roomRecord, roomSearch, searchedAtMs } from "../rollout/way.ts";
 import { isDrifted, repairDrift } from "./drift.ts";
+import { isOutOfMemory } from "./fall-back.ts";
 import { inPlaceProblem, unseenProblem } from "./problem.ts";
 
 /** A pipe, and those of its pods that do not have the size yet. */
@@ -145,8 +146,9 @@ function waitForRoom(found: ActivePod, subject: Subject): PodsStep | undefined {
   return { ...deferral, untilMs, failure };
 }
 
-/** A closed window of either scope holds back restarts. */
+/** A closed window of either scope holds back restarts, unless the pipe runs out of memory until then. */
 function waitForWindow(found: ActivePod, subject: Subject): PodsStep | undefined {
+  if (isOutOfMemory(subject)) return undefined;
   const { rolloutWindow, scaling, active, nowMs } = subject;
   const window = rolloutWindowAt(rolloutWindow, nowMs, scaling.windowIgnoredUntilMs);
   if (window.open) return undefined;

@@ -52,6 +52,7 @@ const RECORD = {
   atMs: NOW_MS - MINUTE,
 } as const;
 
+const NO_LABEL = { reason: "PodsNotLabeled", message: "no label" } as const;
 const SUSPENDED = aScaling(1, { spec: { ...aScaling(1).spec, suspend: true } });
 
 /** A pod of one core whose container was killed this long after the resize. */
@@ -257,8 +258,7 @@ describe("a service that ran out of memory", () => {
   });
 
   it("gets it by a rollout, where it is necessary, only when another pipe has proven it in place", () => {
-    const templateProblem = { reason: "PodsNotLabeled", message: "no label" } as const;
-    const others = [shrunkPipe("b", 1, { templateProblem }), shrunkPipe("c", 1)];
+    const others = [shrunkPipe("b", 1, { templateProblem: NO_LABEL }), shrunkPipe("c", 1)];
     const otherPods = [
       ["b", [aPod("b-1")]],
       ["c", [aPod("c-1")]],
@@ -270,9 +270,72 @@ describe("a service that ran out of memory", () => {
     expect(decided([aResizedPod("a-1")], given).summary).toContain("b 4000m/16Gi");
   });
 
+  describe("while the rollout window is closed, and a pipe needs a rollout", () => {
+    const rolloutWindow = aWindow({ schedule: "0 0 1 1 *", appliesTo: "all" });
+    const inPlaceFailure = { size: FOUR, reason: "Deferred", message: "no room", atMs: NOW_MS } as const;
+    const fallen = { lastRollout: shrunk({ outOfMemory: RECORD, inPlaceFailure }) };
+    const restarted = { ...fallen.lastRollout, inPlaceFailure: { ...inPlaceFailure, reason: "Restarted" } } as const;
+    const actionsFor = (pod: PodView, pipe: Partial<PipeView> = fallen, changes: Partial<Snapshot> = {}) =>
+      decided([pod], { pipe, changes: { rolloutWindow, ...changes } });
+
+    it("gets it at once if its own container was killed with the smaller size, whatever brought that", () => {
+      expect(actionsFor(killed("a-1", 2)).summary).toEqual(["a 4000m/16Gi"]);
+      const { inPlaceStartedAtMs: _, ...lastRollout } = fallen.lastRollout;
+      expect(actionsFor(killed("a-1", 1, 2 * SECOND), { lastRollout }).summary).toEqual(["a 4000m/16Gi"]);
+      expect(actionsFor(killed("a-1", 1, -SECOND), { lastRollout }).summary).toEqual([]);
+    });
+
+    it("goes on if the first rollout to the previous size failed", () => {
+      const startedAtMs = NOW_MS - 10 * MINUTE;
+      const lastRollout = aRollout(FOUR, { isRollback: true, startedAtMs, outOfMemory: RECORD });
+      expect(actionsFor(killed("a-1", 3, 4 * MINUTE), { lastRollout, templateProblem: NO_LABEL }).summary).toEqual([
+        "a 4000m/16Gi",
+      ]);
+    });
+
+    it.each<[string, PodView]>([
+      ["never", aPod("a-1")],
+      ["for another reason", killed("a-1", 2, MINUTE, { isOomKilled: false })],
+      ["before the resize", killed("a-1", 2, -MINUTE)],
+    ])("waits for the window if its containers ended %s", (_, pod) => {
+      const { summary, sizing } = actionsFor(pod);
+      expect(summary).toEqual([]);
+      expect(sizing).toMatchObject({ waitReason: "window" });
+    });
+
+    it("waits as well if another pipe was killed, which does not wait", () => {
+      const others = [shrunkPipe("b", 1, fallen)];
+      const otherPods = [["b", [aPod("b-1")]]] as const;
+      const given = { pipe: fallen, others, otherPods, changes: { rolloutWindow } };
+      const { summary, sizing } = decided([killed("a-1", 2)], given);
+      expect(summary).toEqual(["a 4000m/16Gi"]);
+      expect(sizing).toMatchObject({ waitReason: "window" });
+    });
+
+    it("keeps the memory that its pods have meanwhile, unless no rollout follows", () => {
+      const pod = aResizedPod("a-1", {}, { restartCount: 3, restartedAtMs: NOW_MS - MINUTE, isOomKilled: true });
+      expect(actionsFor(pod, { lastRollout: restarted }).summary).toEqual(["a 4000m/16Gi"]);
+      expect(actionsFor(pod, { lastRollout: restarted }, { strategy: "InPlace" }).summary).toEqual([
+        "return-pod a-1",
+      ]);
+      const other = aResizedPod("a-1", {}, { restartCount: 1, restartedAtMs: NOW_MS - MINUTE });
+      expect(actionsFor(other, { lastRollout: restarted }).summary).toEqual(["return-pod a-1"]);
+    });
+
+    it("is searched room on other nodes if it stops its old pods first", () => {
+      const resize = { type: "PodResizePending", reason: "Deferred", message: "no room" } as const;
+      const { resources } = aResizedPod("a-1").containers[0] ?? {};
+      const deferred = (changes: Partial<ContainerView>) =>
+        aPod("a-1", { resize, resizedAtMs: NOW_MS - 2 * MINUTE }, { resources, ...changes });
+      const pipe = { lastRollout: shrunk({ outOfMemory: RECORD }), stopsOldPodsFirst: true };
+      const oom = { restartCount: 2, restartedAtMs: NOW_MS - 3 * MINUTE, isOomKilled: true };
+      expect(actionsFor(deferred(oom), pipe).summary).toEqual(["search room for a"]);
+      expect(actionsFor(deferred({}), pipe).summary).toEqual([]);
+    });
+  });
+
   it("does not wait for the dry run of a pipe that needs a rollout", () => {
-    const templateProblem = { reason: "PodsNotLabeled", message: "no label" } as const;
-    const others = [shrunkPipe("b", 1, { templateProblem })];
+    const others = [shrunkPipe("b", 1, { templateProblem: NO_LABEL })];
     const otherPods = [["b", [aPod("b-1")]]] as const;
     const pods = [killed("a-1", 2)];
     const options = { ...DECIDE_OPTIONS, makesDryRuns: true };

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { beforeEach, describe, expect, it } from "vitest";
 import { KubeApiError } from "../../../../src/kube/errors.ts";
+import { aNode } from "../../../support/fixtures/node.ts";
 import { PipeGroup } from "../../../support/simulation/pipe-group.ts";
 import { sizeOf } from "../../../support/simulation/ready-judge.ts";
 
@@ -216,6 +217,35 @@ it("a service whose pods must not be replaced gets its previous size back when i
   expectGivenBack(group);
   expect(group.workloads.kubelets.starved.size).toBe(0);
 });
+
+it.each(["RollingUpdate", "Recreate"] as const)(
+  "a service whose node is full gets its previous size by a rollout of each pipe when that is killed, outside of the rollout window (%s)",
+  async (strategy) => {
+    const deployment = { cores: 4, strategy };
+    const group = await PipeGroup.start({ pipes: 2, deployment, nodeCores: 20 });
+    group.simulation.addService(1, { rolloutWindow: '{schedule: "0 0 1 1 *", duration: 1h}' });
+    group.request(4);
+    await group.run(2 * HOUR);
+    group.request(1);
+    await group.run(2 * MINUTE);
+    group.expectSettled(1);
+    // The kubelet has no room for a larger pod, and another node has room for new ones.
+    group.cluster.nodes = [...group.cluster.nodes, aNode("other", { cpu: "20", memory: "1Ti" })];
+    group.workloads.outcome = ({ spec }) => (sizeOf(spec.containers[0]) === FOUR ? "Deferred" : "Done");
+    for (let times = 0; times < 2; times += 1) {
+      kill(group, "pipe-1");
+      await group.run(MINUTE);
+    }
+    await group.run(5 * MINUTE);
+    expect(group.podSizes("pipe-0", "pipe-1")).toEqual([ONE, FOUR]);
+    expect(group.simulation.sizes("pipe-0", "pipe-1")).toEqual([ONE, FOUR]);
+    kill(group, "pipe-0");
+    await group.run(5 * MINUTE);
+    expect(group.podSizes()).toEqual([FOUR, FOUR]);
+    expect(conditionOf(group)).toMatchObject({ type: "Stalled", reason: "OutOfMemory" });
+    expect(group.cluster.readyJudge.violations).toEqual([]);
+  },
+);
 
 describe("a service", () => {
   it("keeps a smaller memory in place if one container is OOM-killed once", async () => {
