@@ -24,6 +24,7 @@ import {
 import { aPodWrite, aWrite, failed, someWrites } from "../../../support/fixtures/writes.ts";
 
 const ONE = sizeOfCores(1);
+const TWO = sizeOfCores(2);
 const FOUR = sizeOfCores(4);
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
@@ -232,6 +233,44 @@ describe("a smaller memory in place is too small if", () => {
     expect(isShort([killed("a-1", 2)], { changes: { tier: tierOf(2) } })).toBe(true);
   });
 
+  describe("while its commit is repeated because it was undone, and", () => {
+    /** The annotation has the old size again, and the other facts of the commit. */
+    const undone = (changes: Partial<LastRollout> = {}): Partial<PipeView> => ({
+      size: FOUR,
+      lastRollout: shrunk({ size: FOUR, attempts: 0, ...changes }),
+    });
+    const killedAt = (name: string, restartCount: number, resizedAtMs = RESIZED_MS) => ({
+      ...killed(name, restartCount),
+      resizedAtMs,
+    });
+
+    it.each<[string, readonly PodView[]]>([
+      ["a container was killed twice", [killedAt("a-1", 2)]],
+      ["containers of two pods were killed", [killedAt("a-1", 1), killedAt("a-2", 1)]],
+    ])("%s, so the pods get the size of their template again", (_, pods) => {
+      const { actions } = decided(pods, { pipe: undone() });
+      const outOfMemory = { size: ONE, previous: FOUR, pipe: "a" };
+      expect(actions).toMatchObject([{ type: "adopt", rollout: { size: FOUR, outOfMemory } }]);
+      const pipe = undone({ outOfMemory: RECORD });
+      expect(decided(pods, { pipe }).summary).toContain("resize-pod a-1");
+    });
+
+    it.each<[string, readonly PodView[], Partial<PipeView>]>([
+      ["a container was killed once", [killedAt("a-1", 1)], undone()],
+      ["a pod has another size", [killedAt("a-1", 2), aResizedPod("a-2")], undone()],
+      ["a pod was resized later", [killedAt("a-1", 2, COMMITTED_MS + SECOND)], undone()],
+      ["the commit was to the size of its template", [killedAt("a-1", 2)], undone({ attempts: 1 })],
+      [
+        "the template has another size than the commit left",
+        [killedAt("a-1", 2)],
+        { ...undone(), size: TWO },
+      ],
+      ["the template has no pods", [], undone()],
+    ])("but not if %s", (_, pods, pipe) => {
+      expect(isShort(pods, { pipe })).toBe(false);
+    });
+  });
+
   it("but not while its template is in its commit", () => {
     const lastRollout = shrunk({ isCommitting: true });
     const pipe = { lastRollout, isPaused: true, isPausedForCommit: true, pausedForCommitAtMs: NOW_MS };
@@ -274,7 +313,10 @@ describe("a service that ran out of memory", () => {
     const rolloutWindow = aWindow({ schedule: "0 0 1 1 *", appliesTo: "all" });
     const inPlaceFailure = { size: FOUR, reason: "Deferred", message: "no room", atMs: NOW_MS } as const;
     const fallen = { lastRollout: shrunk({ outOfMemory: RECORD, inPlaceFailure }) };
-    const restarted = { ...fallen.lastRollout, inPlaceFailure: { ...inPlaceFailure, reason: "Restarted" } } as const;
+    const restarted = {
+      ...fallen.lastRollout,
+      inPlaceFailure: { ...inPlaceFailure, reason: "Restarted" },
+    } as const;
     const actionsFor = (pod: PodView, pipe: Partial<PipeView> = fallen, changes: Partial<Snapshot> = {}) =>
       decided([pod], { pipe, changes: { rolloutWindow, ...changes } });
 
@@ -288,9 +330,9 @@ describe("a service that ran out of memory", () => {
     it("goes on if the first rollout to the previous size failed", () => {
       const startedAtMs = NOW_MS - 10 * MINUTE;
       const lastRollout = aRollout(FOUR, { isRollback: true, startedAtMs, outOfMemory: RECORD });
-      expect(actionsFor(killed("a-1", 3, 4 * MINUTE), { lastRollout, templateProblem: NO_LABEL }).summary).toEqual([
-        "a 4000m/16Gi",
-      ]);
+      expect(
+        actionsFor(killed("a-1", 3, 4 * MINUTE), { lastRollout, templateProblem: NO_LABEL }).summary,
+      ).toEqual(["a 4000m/16Gi"]);
     });
 
     it.each<[string, PodView]>([
@@ -313,7 +355,11 @@ describe("a service that ran out of memory", () => {
     });
 
     it("keeps the memory that its pods have meanwhile, unless no rollout follows", () => {
-      const pod = aResizedPod("a-1", {}, { restartCount: 3, restartedAtMs: NOW_MS - MINUTE, isOomKilled: true });
+      const pod = aResizedPod(
+        "a-1",
+        {},
+        { restartCount: 3, restartedAtMs: NOW_MS - MINUTE, isOomKilled: true },
+      );
       expect(actionsFor(pod, { lastRollout: restarted }).summary).toEqual(["a 4000m/16Gi"]);
       expect(actionsFor(pod, { lastRollout: restarted }, { strategy: "InPlace" }).summary).toEqual([
         "return-pod a-1",

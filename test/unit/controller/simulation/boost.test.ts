@@ -178,6 +178,33 @@ describe("a boost", () => {
     expect(group.uids()).toEqual(group.before);
   });
 
+  it.each([false, true])(
+    "gives its size back to pipes that run out of memory while no template can follow (restart of the controller: %s)",
+    async (isRestarted) => {
+      const group = await start();
+      group.simulation.boost(1, 8, HOUR);
+      await group.run(5 * MINUTE);
+      group.workloads.killControllerManager();
+      await group.run(HOUR - 2 * MINUTE);
+      expect(group.podSizes()).toEqual(["2000m/8Gi", "2000m/8Gi"]);
+      expect(group.simulation.sizes(...group.names)).toEqual(["8000m/32Gi", "8000m/32Gi"]);
+      if (isRestarted) {
+        group.simulation.start();
+        await group.run(SECOND);
+      }
+      for (const name of group.names)
+        for (const { metadata } of group.pods(name)) group.workloads.crash(metadata.name, SECOND, "OOMKilled");
+      await group.run(MINUTE);
+      expect(group.messages()).toContain("OOM-killed twice");
+      group.workloads.startControllerManager();
+      await group.run(5 * MINUTE);
+      expect(group.podSizes()).toEqual(["8000m/32Gi", "8000m/32Gi"]);
+      expect(group.simulation.condition(1)).toMatchObject({ type: "Stalled", reason: "OutOfMemory" });
+      expect(group.uids()).toEqual(group.before);
+      expect(group.cluster.readyJudge.violations).toEqual([]);
+    },
+  );
+
   describe("of a service that ran out of memory with the requested size", () => {
     let group: PipeGroup;
     beforeEach(async () => {
