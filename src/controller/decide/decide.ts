@@ -60,10 +60,7 @@ export function decide(snapshot: Snapshot, options: DecideOptions): Decision {
   };
 }
 
-/**
- * @param mayRecord false if a new shortage cannot be recorded now. Then it does not count, because no pipe gets another
- *     size before that.
- */
+/** @param mayRecord false if a new shortage cannot be recorded now */
 function sizingOf(
   snapshot: Snapshot,
   scaling: PipeScalingView,
@@ -75,8 +72,7 @@ function sizingOf(
   const boost = activeBoost(scaling, nowMs);
   const desired = desiredSize(requestedSize(scaling), tier, boost);
   const limits = { requested: desired.size, maximum: tier.maximumSize };
-  const found = memoryShortage(snapshot, scaling, limits);
-  const shortage = mayRecord || !found?.unrecorded ? found : undefined;
+  const shortage = memoryShortage(snapshot, scaling, limits, mayRecord);
   const { outOfMemory } = shortage ?? {};
   const afterBoost = boost && desiredSize(requestedSize(scaling), tier).size;
   const { requestId } = requestOf(scaling, boost, desired.size) ?? {};

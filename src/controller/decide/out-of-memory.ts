@@ -41,21 +41,29 @@ interface MemoryShortage {
  * Returns `undefined` if there is none, or if the previous size has no more memory within the limit of the tier.
  *
  * @param requested at most the maximum of the tier
+ * @param mayRecord false if a new shortage cannot be recorded now. Then it does not count, because no pipe gets another
+ *     size before that.
  */
 export function memoryShortage(
   snapshot: Snapshot,
   scaling: PipeScalingView,
   { requested, maximum }: SizeLimits,
+  mayRecord: boolean,
 ): MemoryShortage | undefined {
+  const newShortage = (size: Size) =>
+    mayRecord ? detected(snapshot, scaling, { requested: size, maximum }) : undefined;
   const recorded = recordedShortage(snapshot, scaling, requested);
-  if (!recorded) return detected(snapshot, scaling, { requested, maximum });
+  if (!recorded) return newShortage(requested);
   const returned = smaller(recorded.previous, maximum);
-  return returned.memoryGib > requested.memoryGib
-    ? { outOfMemory: recorded, returned, unrecorded: undefined }
-    : undefined;
+  if (returned.memoryGib <= requested.memoryGib) return undefined;
+  // After a boost to a larger size, the previous one may be too small, too.
+  const again = newShortage(returned);
+  return again
+    ? { ...again, outOfMemory: { ...again.outOfMemory, size: requested } }
+    : { outOfMemory: recorded, returned, unrecorded: undefined };
 }
 
-/** Returns the record of a shortage with the requested size, unless a retry was requested since then. */
+/** Returns the last record of a shortage with the requested size, unless a retry was requested since then. */
 export function recordedShortage(
   snapshot: Snapshot,
   scaling: PipeScalingView,
@@ -63,6 +71,7 @@ export function recordedShortage(
 ): OutOfMemory | undefined {
   return snapshot.pipes
     .flatMap((pipe) => ownRollout(pipe, snapshot)?.outOfMemory ?? [])
+    .toSorted((a, b) => b.atMs - a.atMs)
     .find(({ size, atMs }) => sameSize(size, requested) && !isRetryRequested(atMs, { ...snapshot, scaling }));
 }
 

@@ -10,7 +10,7 @@ import { failuresOf } from "../../../../src/controller/report/failures.ts";
 import { statusOf } from "../../../../src/controller/report/status.ts";
 import { describeSize, type Size, sizeOfCores } from "../../../../src/domain/size.ts";
 import { summaries } from "../../../support/fixtures/decisions.ts";
-import { aPod, aResizedPod } from "../../../support/fixtures/pod.ts";
+import { amounts, aPod, aResizedPod } from "../../../support/fixtures/pod.ts";
 import {
   aLabelledPipe,
   aRollout,
@@ -482,6 +482,20 @@ describe("a service that ran out of memory", () => {
     size: FOUR,
     lastRollout: aRollout(FOUR, { cameUp: true, lastGoodSize: ONE, outOfMemory: RECORD }),
   };
+
+  it("keeps the previous size while it is suspended, although that is too small, too", () => {
+    const lastRollout = shrunk({ size: FOUR, lastGoodSize: sizeOfCores(8), outOfMemory: RECORD });
+    const pod = { ...aResizedPod("a-1", {}, killed("a-1", 2).containers[0]), resizedAtMs: RESIZED_MS };
+    const given = (scaling = aScaling(1)) => ({ pipe: { size: FOUR, lastRollout }, changes: { scaling } });
+    const own = { resources: amounts(FOUR), allocated: amounts(FOUR).requests, actual: amounts(FOUR) };
+    const pods = [{ ...pod, containers: pod.containers.map((each) => ({ ...each, ...own })) }];
+    expect(decided(pods, given()).actions).toMatchObject([
+      { type: "adopt", rollout: { size: FOUR, outOfMemory: { size: ONE, previous: sizeOfCores(8) } } },
+    ]);
+    const { actions, sizing } = decided(pods, given(SUSPENDED));
+    expect(actions).toEqual([]);
+    expect(sizing?.assessments).toMatchObject([{ subject: { desired: FOUR } }]);
+  });
 
   it("has failed with the requested size when all pipes have the previous one, and stays there", () => {
     const others = [shrunkPipe("b", 1, back)];

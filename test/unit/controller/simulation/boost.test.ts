@@ -237,6 +237,30 @@ describe("a boost", () => {
       expect(group.uids()).toEqual(group.before);
     });
 
+    it.each([false, true])(
+      "gets the size of a later boost if it runs out of memory again at the previous one (restart of the controller: %s)",
+      async (isRestarted) => {
+        group.simulation.boost(1, 8, HOUR);
+        await group.run(HOUR + 2 * MINUTE);
+        expect(group.podSizes()).toEqual(["2000m/8Gi", "2000m/8Gi"]);
+        if (isRestarted) group.simulation.start();
+        for (const name of group.names) {
+          for (const { metadata } of group.pods(name))
+            group.workloads.crash(metadata.name, SECOND, "OOMKilled");
+          await group.run(MINUTE);
+        }
+        expect(group.podSizes()).toEqual(["8000m/32Gi", "8000m/32Gi"]);
+        expect(group.simulation.condition(1)).toMatchObject({ type: "Stalled", reason: "OutOfMemory" });
+        expect(group.simulation.status(1).desired).toMatchObject({ replicaCpuMillicores: 1000 });
+        const writes = group.cluster.attempts.length;
+        group.simulation.start();
+        await group.run(HOUR);
+        expect(group.podSizes()).toEqual(["8000m/32Gi", "8000m/32Gi"]);
+        expect(group.cluster.attempts.length).toBe(writes);
+        expect(group.uids()).toEqual(group.before);
+      },
+    );
+
     it.each(["a retry", "another size, and the first one again"])(
       "leaves the requested size at its end if %s is requested meanwhile",
       async (what) => {
