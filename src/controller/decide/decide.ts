@@ -72,9 +72,12 @@ function sizingOf(
   const boost = activeBoost(scaling, nowMs);
   const desired = desiredSize(requestedSize(scaling), tier, boost);
   const limits = { requested: desired.size, maximum: tier.maximumSize };
-  const shortage = memoryShortage(snapshot, scaling, limits, mayRecord);
-  const { outOfMemory } = shortage ?? {};
   const afterBoost = boost && desiredSize(requestedSize(scaling), tier).size;
+  const keptAfterBoost = afterBoost && recordedShortage(snapshot, scaling, afterBoost);
+  const found = memoryShortage(snapshot, scaling, limits, mayRecord);
+  const alsoSize = found?.unrecorded && keptAfterBoost?.size;
+  const shortage = found && alsoSize ? { ...found, outOfMemory: { ...found.outOfMemory, alsoSize } } : found;
+  const { outOfMemory } = shortage ?? {};
   const { requestId } = requestOf(scaling, boost, desired.size) ?? {};
   const context = {
     ...snapshot,
@@ -82,7 +85,7 @@ function sizingOf(
     policy,
     requestId,
     outOfMemory,
-    keptOutOfMemory: outOfMemory ?? (afterBoost && recordedShortage(snapshot, scaling, afterBoost)),
+    keptOutOfMemory: outOfMemory ?? keptAfterBoost,
     desired: shortage?.returned ?? desired.size,
   };
   const sizing: Sizing = {

@@ -69,10 +69,17 @@ export function recordedShortage(
   scaling: PipeScalingView,
   requested: Size,
 ): OutOfMemory | undefined {
-  return snapshot.pipes
+  const found = snapshot.pipes
     .flatMap((pipe) => ownRollout(pipe, snapshot)?.outOfMemory ?? [])
     .toSorted((a, b) => b.atMs - a.atMs)
-    .find(({ size, atMs }) => sameSize(size, requested) && !isRetryRequested(atMs, { ...snapshot, scaling }));
+    .find(
+      ({ size, alsoSize, atMs }) =>
+        [size, alsoSize].some((each) => sameSize(each, requested)) &&
+        !isRetryRequested(atMs, { ...snapshot, scaling }),
+    );
+  if (!found || sameSize(found.size, requested)) return found;
+  const { alsoSize: _, ...others } = found;
+  return { ...others, size: requested };
 }
 
 interface SizeLimits {

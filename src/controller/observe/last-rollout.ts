@@ -93,10 +93,11 @@ const lastRollout = z.object({
   restarts: z.int().optional(),
   /**
    * Containers of the service ran out of memory after the resize to `size` in place, so its pipes have `previous` again
-   * until another size, or a retry, is requested. Each pipe that gets `previous` has the same record.
+   * until another size, or a retry, is requested. Each pipe that gets `previous` has the same record. If `size` is that
+   * of a boost, and there was a record for the size after the boost, that is `alsoSize`.
    */
   outOfMemory: z
-    .object({ size, previous: size, pipe: z.string(), message, atMs: timeMs })
+    .object({ size, alsoSize: size.optional(), previous: size, pipe: z.string(), message, atMs: timeMs })
     .optional()
     .catch(undefined),
   /**

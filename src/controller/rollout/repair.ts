@@ -106,7 +106,9 @@ function withoutOtherSizes(lastRollout: LastRollout, { subject, state }: Assessm
       : {}),
     ...(inPlaceFailure && !sameSize(inPlaceFailure.size, desired) ? { inPlaceFailure: undefined } : {}),
     // A retry may have been requested, too.
-    ...(outOfMemory && !keptOutOfMemory ? { outOfMemory: undefined } : {}),
+    ...(outOfMemory && !sameSize(keptOutOfMemory?.size, outOfMemory.size)
+      ? { outOfMemory: keptOutOfMemory }
+      : {}),
   };
   return Object.keys(changes).length > 0 ? { ...lastRollout, ...changes } : lastRollout;
 }

@@ -9,12 +9,12 @@ const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-/** Two pipes of two cores. */
-async function start(): Promise<PipeGroup> {
+/** Two pipes, by default of two cores. */
+async function start(cores = 2): Promise<PipeGroup> {
   const group = await PipeGroup.start({ pipes: 2 });
-  group.request(2);
+  group.request(cores);
   await group.run(MINUTE);
-  group.expectSettled(2);
+  group.expectSettled(cores);
   group.workloads.replaced.length = 0;
   group.before = group.uids();
   return group;
@@ -193,7 +193,8 @@ describe("a boost", () => {
         await group.run(SECOND);
       }
       for (const name of group.names)
-        for (const { metadata } of group.pods(name)) group.workloads.crash(metadata.name, SECOND, "OOMKilled");
+        for (const { metadata } of group.pods(name))
+          group.workloads.crash(metadata.name, SECOND, "OOMKilled");
       await group.run(MINUTE);
       expect(group.messages()).toContain("OOM-killed twice");
       group.workloads.startControllerManager();
@@ -278,6 +279,44 @@ describe("a boost", () => {
     );
   });
 });
+
+it.each([false, true])(
+  "a service that runs out of memory with a smaller boost, too, gets its previous size at the end (restart of the controller: %s)",
+  async (isRestarted) => {
+    const group = await start(4);
+    const killAll = async () => {
+      for (const name of group.names) {
+        for (const { metadata } of group.pods(name))
+          group.workloads.crash(metadata.name, SECOND, "OOMKilled");
+        await group.run(MINUTE);
+      }
+      expect(group.podSizes()).toEqual(["4000m/16Gi", "4000m/16Gi"]);
+      expect(group.simulation.condition(1)).toMatchObject({ type: "Stalled", reason: "OutOfMemory" });
+    };
+    group.request(1);
+    await group.run(2 * MINUTE);
+    await killAll();
+    group.simulation.boost(1, 2, HOUR);
+    await group.run(2 * MINUTE);
+    group.expectSettled(2);
+    await killAll();
+    if (isRestarted) group.simulation.start();
+    const sizes = new Set<string>();
+    group.cluster.onPod.push(({ spec }) => sizes.add(sizeOf(spec.containers[0])));
+    await group.run(2 * HOUR);
+    expect([...sizes]).toEqual([]);
+    expect(group.podSizes()).toEqual(["4000m/16Gi", "4000m/16Gi"]);
+    expect(group.simulation.condition(1)).toMatchObject({ type: "Stalled", reason: "OutOfMemory" });
+    expect(group.messages()).toContain("could not be resized to 1 cpu / 4 Gi");
+    // A size between the two is a new request.
+    group.request(2);
+    await group.run(2 * MINUTE);
+    group.expectSettled(2);
+    group.request(1);
+    await group.run(2 * MINUTE);
+    group.expectSettled(1);
+  },
+);
 
 /** A step, and the time until the next one. */
 const steps = fc.record({
