@@ -74,7 +74,7 @@ export const FALLBACK_REASON_TABLE = {
   NotSettled: {
     sentence: "The pipe was changing for another reason.",
     meaning:
-      "the pipe has no replicas, another rollout did not complete within 2 minutes of its last progress, a rollout to another size had stopped its old pods, the owner paused the Deployment before the resize, or somebody changed the pod template or the annotation during the commit",
+      "the pipe has no replicas, another rollout did not complete within 2 minutes (plus `minReadySeconds`) of its last progress, a rollout to another size had stopped its old pods, the owner paused the Deployment before the resize, or somebody changed the pod template or the annotation during the commit",
     remedy: "resume a Deployment that you paused; otherwise wait for the rollout of the owner",
     isExpected: false,
   },

@@ -122,6 +122,21 @@ describe("the pods of a StatefulSet that are resized in place", () => {
     expect(await loaders.uids()).toEqual(uids.slice(0, 2));
   });
 
+  it("get two sizes although none of them counts as available, and keep running", async () => {
+    const uids = await running();
+    await loaders.patch({ minReadySeconds: 3600 });
+    await waitFor(async () => (await loaders.read()).status?.availableReplicas === 0, {
+      what: "no pod to be available",
+    });
+    for (const cores of [4, 2]) {
+      await environment.requestSize(cores);
+      await environment.waitForCondition("Ready", "True");
+      expect(await loaders.sizes()).toEqual(Array(3).fill(`${cores}`));
+      expect(templateCpu(await settled())).toBe(`${cores}`);
+    }
+    expect(await loaders.uids()).toEqual(uids);
+  });
+
   it("get a second size that is requested at once", async () => {
     const uids = await running();
     for (const cores of [4, 2, 8, 1, 3]) await environment.requestSize(cores);

@@ -187,18 +187,35 @@ export function templateFollows(subject: Subject): PipeDecision | undefined {
   const dueMs = Math.max(0, ...failed.map((each) => dueAtMs(each, pipe, subject)));
   const decision = { ...resized, failure: failureOf(record, dueMs) };
   if (dueMs > nowMs) return { ...decision, recheckAtMs: dueMs };
-  // Otherwise, Kubernetes has not seen a change of the owner yet, or there are pods of another template.
-  const isSettled = pipe.rollout.isSeen && pipe.rollout.isUpdated && areOfOneTemplate(subject);
+  // Otherwise, Kubernetes has not seen a change of the owner yet, or there are pods of another template, or may be.
+  const isSettled =
+    pipe.rollout.isSeen &&
+    pipe.rollout.isUpdated &&
+    areOfOneTemplate(subject) &&
+    !wouldCreateEarlierPod(subject);
   // No time is known for the next attempt.
   if (!isSettled) return { ...decision, failure: failureOf(record), ...unsettled(subject) };
   const action = { type: "commit", pipe, container, rollout: committedRollout(subject) } as const;
   return { ...decision, next: { type: "commit", action } };
 }
 
-function unsettled({ pipe, active }: Subject): Pick<PipeDecision, "activity" | "waitsForOwner"> {
+/**
+ * True if Kubernetes would create a pod during the hold with an earlier template than the other pods have: the last one
+ * with which all pods were ready at once. Pods that ran out of memory may never have been ready with the present one.
+ */
+function wouldCreateEarlierPod({ pipe: { inTurn }, outOfMemory }: Subject): boolean {
+  const { needsHold = false, isOfOneRevision = true } = inTurn ?? {};
+  return needsHold && !isOfOneRevision && !outOfMemory;
+}
+
+function unsettled(subject: Subject): Pick<PipeDecision, "activity" | "waitsForOwner"> {
+  const { pipe, active } = subject;
   // Only the owner can end this: Kubernetes does not replace a pod of an earlier template that is held.
   const isKept =
     pipe.rollout.isSeen && active.some(({ pod }) => isHeld(pipe, pod) && !isOfTemplate(pipe, pod));
   if (isKept) return { activity: heldBy(pipe), waitsForOwner: true };
-  return { activity: `its template follows when its ${pipe.kind} is settled` };
+  const isUnready = pipe.rollout.isUpdated && wouldCreateEarlierPod(subject);
+  return {
+    activity: `its template follows when ${isUnready ? "all of its pods are ready" : `its ${pipe.kind} is settled`}`,
+  };
 }

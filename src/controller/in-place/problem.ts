@@ -3,13 +3,14 @@ import type { Container } from "../../kube/pods.ts";
 import type { ActivePod, Problem, Subject } from "../assessment.ts";
 import { CONTAINER_ANNOTATION } from "../names.ts";
 import type { Fallback, InPlaceFailure } from "../observe/last-rollout.ts";
-import { isPausedForAll, presentAllotment } from "../observe/pipe-view.ts";
+import { isChangedByOwner, isPausedForAll, type PipeView, presentAllotment } from "../observe/pipe-view.ts";
 import { namedContainerOf, type PodView } from "../observe/pod-view.ts";
 import { isSameQuantity, type Resources, resourcesFor } from "../observe/resources.ts";
 import type { StartupRead } from "../observe/workloads/startup-reads.ts";
 import type { WriteRecord } from "../observe/write-record.ts";
 import { areOfOneTemplate, mayReplacePods, seesAllPods, seesPods, unseenPods } from "../pods.ts";
 import { dueAtMs, errorOf, isRetried, isRetryRequested, lastErrorOf } from "../retry.ts";
+import { hasComeUp } from "../rollout/annotation.ts";
 import { dryRunRecord } from "../rollout/way.ts";
 import { isRemembered } from "./fall-back.ts";
 
@@ -68,24 +69,37 @@ function startupRead({ pipe, target }: Subject): StartupRead | undefined {
 
 /** Only a Deployment whose pods are all of its template can keep its ReplicaSet. */
 function unsettledProblem(subject: Subject): Problem | undefined {
-  const { pipe } = subject;
+  const { pipe, nowMs, timeouts } = subject;
   if (isPausedForAll(pipe)) return { reason: "NotSettled", message: "the Deployment is paused by its owner" };
   const { isSeen, isUpdated, isComplete } = pipe.rollout;
   // Every write to a Deployment counts, even of an annotation. A rollout would have to wait for its controller, too.
   if (!isSeen) {
     const message = `the ${pipe.kind} controller has not observed the last change of the ${pipe.kind}`;
-    return { reason: "NotSettled", message, untilMs: subject.nowMs + subject.timeouts.resizeMs };
+    return { reason: "NotSettled", message, untilMs: nowMs + timeouts.resizeMs };
   }
   const hasSize = sameSize(pipe.size, subject.desired);
   // Containers that run out of memory are not available. If no commit is to come, no container needs to be.
-  const isSettled = isComplete || (isUpdated && (hasSize || subject.outOfMemory !== undefined));
+  const isKnown = hasSize || subject.outOfMemory !== undefined || hasCompleted(pipe);
+  const isSettled = isComplete || (isKnown && isUpdated);
   // Pods that the owner keeps from rollouts have an earlier template. That matters only if a commit is still to come.
   const isKept = pipe.inTurn?.hold !== undefined && hasSize;
   if (isSettled && (isKept || areOfOneTemplate(subject))) return undefined;
-  return passing(
-    { reason: "NotSettled", message: `a rollout of the ${pipe.kind} has not completed` },
-    subject,
-  );
+  const problem = {
+    reason: "NotSettled",
+    message: `a rollout of the ${pipe.kind} has not completed`,
+  } as const;
+  // Kubernetes replaces or creates the next pod only when the last one has been ready for this time.
+  return passing(problem, subject, pipe.minReadyMs);
+}
+
+/**
+ * True if all pods of a StatefulSet were ready with its template before, or with another size of it. Then a pod that is
+ * not ready says nothing about a rollout. A Deployment shows this in its condition Progressing.
+ */
+function hasCompleted(pipe: PipeView): boolean {
+  const { inTurn } = pipe;
+  if (!inTurn) return false;
+  return inTurn.isOfOneRevision || inTurn.hold?.isOnDelete || (hasComeUp(pipe) && !isChangedByOwner(pipe));
 }
 
 /** Somebody removed the label from a pod, or the watch of pods is behind the status of the workload. */
@@ -98,13 +112,13 @@ export function unseenProblem(subject: Subject): Problem | undefined {
  * A workload that was scaled, or whose pods were replaced or are not ready for a moment, is soon stable again, so the
  * problem may last as long as a resize.
  */
-function passing(problem: Fallback, subject: Subject): Problem {
+function passing(problem: Fallback, subject: Subject, moreMs = 0): Problem {
   const { pipe, active, endedPod, timeouts, nowMs } = subject;
   const created = active.map(({ pod }) => pod.createdAtMs);
   const times = [pipe.rollout.progressedAtS * 1000, endedPod?.atMs ?? 0, readinessAtMs(subject)];
   const sinceMs = Math.max(...times, ...created);
   // A time in the future comes from a wrong clock.
-  const untilMs = Math.min(sinceMs, nowMs) + timeouts.resizeMs;
+  const untilMs = Math.min(sinceMs, nowMs) + timeouts.resizeMs + moreMs;
   return untilMs > nowMs ? { ...problem, untilMs } : problem;
 }
 

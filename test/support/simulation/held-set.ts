@@ -212,6 +212,11 @@ export class HeldSet {
     this.#workloads.crash(name, stopMs);
   }
 
+  /** The readiness probe of a running pod begins to fail, or to succeed. */
+  probe(name: string, isReady: boolean): void {
+    this.#workloads.kubelets.probe(name, isReady);
+  }
+
   /** The writes that the controller tried, except dry runs and those to the status of the PipeScaling. */
   writes(): readonly Attempt[] {
     return this.simulation.cluster.attempts.filter(

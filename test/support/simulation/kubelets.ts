@@ -153,6 +153,14 @@ export class SimulatedKubelets {
     for (const name of this.#options.pods.objects.keys()) this.#failLater(name);
   }
 
+  /** The readiness probe of a running pod begins to fail, or to succeed. */
+  probe(name: string, isReady: boolean): void {
+    const pod = this.#options.pods.objects.get(name);
+    if (!pod || !isRunning(pod)) return;
+    this.#put(pod, isReady);
+    this.#options.onReadiness(pod);
+  }
+
   /** The containers that crash again and again stay up after the next restart. */
   endCrashLoops(): void {
     this.#crashing.clear();

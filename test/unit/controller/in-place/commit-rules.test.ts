@@ -4,10 +4,14 @@ import { commitStep } from "../../../../src/controller/in-place/commit-rules.ts"
 import type { Snapshot } from "../../../../src/controller/observe/observe.ts";
 import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
 import type { PodView } from "../../../../src/controller/observe/pod-view.ts";
+import { HOLD } from "../../../../src/controller/observe/workloads/stateful-set.ts";
 import { TIMEOUTS } from "../../../../src/controller/timeouts.ts";
 import { formatSize, type Size, sizeOfCores } from "../../../../src/domain/size.ts";
+import type { StatefulSet } from "../../../../src/kube/workloads.ts";
 import { assessmentsIn } from "../../../support/fixtures/decisions.ts";
+import type { StatefulSetOptions } from "../../../support/fixtures/pipe.ts";
 import { aPod, aResizedPod } from "../../../support/fixtures/pod.ts";
+import { managedBy } from "../../../support/fixtures/resized-deployment.ts";
 import {
   aLabelledPipe,
   aRollout,
@@ -18,6 +22,7 @@ import {
   DECIDE_OPTIONS,
   NOW_MS,
 } from "../../../support/fixtures/snapshot.ts";
+import { aStatefulPipe } from "../../../support/fixtures/stateful-set.ts";
 import { aWrite, failed, someWrites, type Write, withoutResponse } from "../../../support/fixtures/writes.ts";
 
 const ONE = sizeOfCores(1);
@@ -258,4 +263,42 @@ describe("a pipe whose pods all have the size", () => {
       { type: "adopt", rollout: { inPlaceFailure: { size: FOUR, reason: "Refused", message: "policy" } } },
     ]);
   });
+});
+
+describe("a StatefulSet whose pods all have the size", () => {
+  const size = { templateHash: "a-1" };
+  const decided = (
+    status: StatefulSet["status"],
+    second: PodView = aResizedPod("a-1", size),
+    options: Partial<StatefulSetOptions> = {},
+  ) => {
+    const counts = { replicas: 2, updatedReplicas: 2, availableReplicas: 2, ...status };
+    const metadata = { managedFields: managedBy("kubectl") };
+    const made = aStatefulPipe({ options: { replicas: 2, ...options }, status: counts, metadata });
+    const pipe = { ...made, hasLabelledPods: true, templateProblem: undefined };
+    const pods = new Map([["statefulset/a", [aResizedPod("a-0", size), second]]]);
+    const snapshot = aSnapshot([pipe], { strategy: "InPlaceOrRollout", pods });
+    const { actions, sizing } = decide(snapshot, DECIDE_OPTIONS);
+    return { types: actions.map(({ type }) => type), activity: sizing?.assessments[0]?.activity };
+  };
+  const UNREADY = { availableReplicas: 1, currentRevision: "a-0" };
+
+  it("has its template follow, although a pod is not ready", () => {
+    expect(decided({}).types).toEqual(["commit"]);
+    expect(decided({ availableReplicas: 1 }).types).toEqual(["commit"]);
+  });
+
+  it("waits for its pods to be ready if a pod that is created during the hold would get a template of before", () => {
+    expect(decided(UNREADY)).toEqual({
+      types: [],
+      activity: "its template follows when all of its pods are ready",
+    });
+  });
+
+  it.each([{ type: "OnDelete" }, { type: "RollingUpdate", rollingUpdate: { partition: HOLD } }] as const)(
+    "does not wait for its pods to be ready if the commit holds nothing: %o",
+    (updateStrategy) => {
+      expect(decided(UNREADY, undefined, { updateStrategy }).types).toEqual(["commit"]);
+    },
+  );
 });

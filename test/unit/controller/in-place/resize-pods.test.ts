@@ -1,14 +1,16 @@
 import { describe, expect, it } from "vitest";
 import type { PodsStep } from "../../../../src/controller/assessment.ts";
 import { podsStep, runsOf } from "../../../../src/controller/in-place/resize-pods.ts";
-import type { InPlaceFailure } from "../../../../src/controller/observe/last-rollout.ts";
+import type { InPlaceFailure, LastRollout } from "../../../../src/controller/observe/last-rollout.ts";
 import type { Snapshot } from "../../../../src/controller/observe/observe.ts";
 import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
 import type { ContainerView, PodView } from "../../../../src/controller/observe/pod-view.ts";
 import { formatAllotment, resourcesFor } from "../../../../src/controller/observe/resources.ts";
 import type { WriteRecord } from "../../../../src/controller/observe/write-record.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
+import type { StatefulSet } from "../../../../src/kube/workloads.ts";
 import { aSubject } from "../../../support/fixtures/decisions.ts";
+import type { StatefulSetOptions } from "../../../support/fixtures/pipe.ts";
 import { amounts, aPod, aResizedPod } from "../../../support/fixtures/pod.ts";
 import {
   aLabelledPipe,
@@ -18,6 +20,7 @@ import {
   NOW_MS,
   UNDER_WAY,
 } from "../../../support/fixtures/snapshot.ts";
+import { aStatefulPipe } from "../../../support/fixtures/stateful-set.ts";
 import { aPodWrite, failed, someWrites, type Write } from "../../../support/fixtures/writes.ts";
 
 const ONE = sizeOfCores(1);
@@ -38,11 +41,60 @@ function stepOf(
   );
 }
 
+/** The next step for pods of a StatefulSet, which have its newest template unless they say otherwise. */
+function stepInTurn(
+  pods: readonly PodView[],
+  { status, lastRollout, options }: InTurnChanges = {},
+): PodsStep {
+  const replicas = pods.length;
+  const counts = { replicas, updatedReplicas: replicas, ...status };
+  const pipe = aStatefulPipe({ options: { replicas, ...options }, status: counts }, lastRollout);
+  const labelled = { ...pipe, hasLabelledPods: true, templateProblem: undefined, lastRollout };
+  return podsStep(aSubject(labelled, pods, { pods: new Map([["statefulset/a", pods]]) }));
+}
+
+interface InTurnChanges {
+  readonly status?: StatefulSet["status"];
+  readonly lastRollout?: LastRollout;
+  readonly options?: Partial<StatefulSetOptions>;
+}
+
+function inTurnPod(number: number, changes: Partial<PodView> = {}): PodView {
+  return aPod(`a-${number}`, { templateHash: "a-1", ...changes });
+}
+
 /** The names of the pods that are resized next. */
 function resizedNext(step: PodsStep): string[] {
   if (step.type !== "resize") return [step.type];
   return step.actions.map((action) => ("pod" in action ? action.pod.metadata.name : action.type));
 }
+
+describe("the pods of a StatefulSet", () => {
+  const fails = { type: "fail", reason: "NotSettled" };
+
+  it("are resized although one of them is not ready, or not for long enough to be available", () => {
+    const unready = inTurnPod(1, { isReady: false, readyChangedAtMs: NOW_MS - 5 * MINUTE });
+    const status = { availableReplicas: 1 };
+    expect(resizedNext(stepInTurn([inTurnPod(0), unready], { status }))).toEqual(["a-0"]);
+    const options = { minReadySeconds: 300 };
+    const fresh = inTurnPod(1, { readyChangedAtMs: NOW_MS - 3 * MINUTE });
+    expect(resizedNext(stepInTurn([inTurnPod(0), fresh], { status, options }))).toEqual(["a-0"]);
+  });
+
+  it("are not resized if one that is not ready got its template by a rollout that has not completed", () => {
+    const pods = [inTurnPod(0), inTurnPod(1, { isReady: false, readyChangedAtMs: 0 })];
+    const status = { availableReplicas: 1, currentRevision: "a-0" };
+    const { template } = aStatefulPipe().inTurn ?? {};
+    const resized = aRollout(ONE, { cameUp: true, template });
+    expect(stepInTurn(pods, { status })).toMatchObject(fails);
+    expect(stepInTurn(pods, { status, lastRollout: { ...resized, cameUp: false } })).toMatchObject(fails);
+    expect(stepInTurn(pods, { status, lastRollout: { ...resized, template: "other" } })).toMatchObject(fails);
+    // The template only followed its pods.
+    expect(resizedNext(stepInTurn(pods, { status, lastRollout: resized }))).toEqual(["a-0"]);
+    const options = { updateStrategy: { type: "OnDelete" } } as const;
+    expect(resizedNext(stepInTurn(pods, { status, options }))).toEqual(["a-0"]);
+  });
+});
 
 describe("a resize in place", () => {
   it("begins with one pod", () => {
@@ -386,6 +438,14 @@ describe("a resize in place does not go on", () => {
     ] as const)
       expect(at(agoMs, endedAgoMs)).toMatchObject({ type: "wait", untilMs: NOW_MS + 70_000 });
     expect(at(2 * MINUTE, 2 * MINUTE)).toMatchObject({ type: "fail", reason: "NotSettled" });
+  });
+
+  it("for two minutes more than a pod must be ready to be available", () => {
+    const rollout = { ...COMPLETE, isComplete: false, isUpdated: false };
+    const at = (agoMs: number) =>
+      stepOf([aPod("a", { readyChangedAtMs: NOW_MS - agoMs })], [], {}, { rollout, minReadyMs: 5 * MINUTE });
+    expect(at(6 * MINUTE)).toMatchObject({ type: "wait", untilMs: NOW_MS + MINUTE });
+    expect(at(7 * MINUTE)).toMatchObject({ type: "fail", reason: "NotSettled" });
   });
 
   it("if this size failed in place before, until people ask for a retry", () => {
