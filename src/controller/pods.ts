@@ -109,6 +109,17 @@ export function unseenPods({ pipe, pods }: Pick<Subject, "pipe" | "pods">): stri
   return `${unseen} of its ${replicas} pods are not seen yet, or lack the label ${TYPE_LABEL}=${DATABASE_TYPE}: add it if it is missing`;
 }
 
+/**
+ * True if every wanted pod exists, and all pods are of the current template, whatever their states. For as long as a
+ * pod of a StatefulSet terminates, Kubernetes counts it among all pods, but not among those of the template.
+ */
+export function areUpdated({ pipe, pods, active }: Pick<Subject, "pipe" | "pods" | "active">): boolean {
+  const { rollout, inTurn, replicas } = pipe;
+  if (rollout.isUpdated || !inTurn || !rollout.isSeen) return rollout.isUpdated;
+  if (!pods.some(({ isTerminating }) => isTerminating) || rollout.replicas < replicas) return false;
+  return seesAllPods({ pipe, pods }) && active.every(({ pod }) => isOfTemplate(pipe, pod));
+}
+
 /** Returns true if every pod runs with the desired size, or if there are no pods. */
 export function allPodsHaveSize(subject: Subject): boolean {
   return seesAllPods(subject) && subject.active.every(({ state }) => state === "done");

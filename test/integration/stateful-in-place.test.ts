@@ -2,6 +2,7 @@ import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { SERVICE_LABEL, TYPE_LABEL } from "../../src/controller/names.ts";
 import { HOLD } from "../../src/controller/observe/workloads/stateful-set.ts";
+import { objectPath, PODS } from "../../src/kube/paths.ts";
 import type { StatefulSet } from "../../src/kube/workloads.ts";
 import { Rights } from "../chart/rights.ts";
 import { conditionOf, TestEnvironment } from "../support/test-environment.ts";
@@ -10,6 +11,9 @@ import { ownsPartition } from "./stateful-commit.ts";
 import { Loaders, partitionIn, templateCpu } from "./stateful-loader.ts";
 
 const IN_PLACE = { resizeStrategy: "InPlaceOrRollout" } as const;
+
+/** A pod with this finalizer does not end. */
+const STAY = "test.pipes.clouddb.dev/stay";
 
 let environment: TestEnvironment;
 let loaders: Loaders;
@@ -121,6 +125,44 @@ describe("the pods of a StatefulSet that are resized in place", () => {
     expect(templateCpu(await settled())).toBe("2");
     expect(await loaders.uids()).toEqual(uids.slice(0, 2));
   });
+
+  it.each(["OrderedReady", "Parallel"] as const)(
+    "get their sizes while another one takes long to end, and keep running: %s",
+    async (podManagementPolicy) => {
+      const podLabels = { [SERVICE_LABEL]: environment.serviceId, [TYPE_LABEL]: "database" };
+      await environment.createPipe({ name: "pipe-b", cores: 1, podLabels });
+      const uids = await running({ podManagementPolicy });
+      await loaders.patchPod("loader-1", { finalizers: [STAY] });
+      await environment.client.json({
+        method: "DELETE",
+        path: objectPath(PODS, environment.pipes, "loader-1"),
+      });
+      for (const cores of [4, 2]) {
+        await environment.requestSize(cores);
+        const sizes = `${cores},1,${cores}`;
+        await waitFor(async () => (await loaders.sizes()).join() === sizes, { what: `the sizes ${sizes}` });
+      }
+      await waitFor(
+        async () => {
+          const { status } = await environment.scaling();
+          return status?.pipes?.pending?.some(({ message }) => message?.includes("loader-1 has ended"));
+        },
+        { what: "the status to name the pod that ends" },
+      );
+      expect(templateCpu(await loaders.read())).toBe("1");
+      expect(await loaders.uids()).toEqual(uids);
+      await loaders.patchPod("loader-1", { finalizers: null });
+      await environment.waitForCondition("Ready", "True");
+      expect(await loaders.sizes()).toEqual(["2", "2", "2"]);
+      expect(templateCpu(await settled())).toBe("2");
+      const [first, replaced, last] = await loaders.uids();
+      expect([first, last]).toEqual([uids[0], uids[2]]);
+      expect(replaced).not.toBe(uids[1]);
+      const { status } = await environment.scaling();
+      expect(status?.pipes).toMatchObject({ summary: "2/2", inPlace: 2 });
+      expect(status?.pipes?.fallbacks ?? []).toEqual([]);
+    },
+  );
 
   it("get two sizes although none of them counts as available, and keep running", async () => {
     const uids = await running();

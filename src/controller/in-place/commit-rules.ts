@@ -209,11 +209,13 @@ function wouldCreateEarlierPod({ pipe: { inTurn }, outOfMemory }: Subject): bool
 }
 
 function unsettled(subject: Subject): Pick<PipeDecision, "activity" | "waitsForOwner"> {
-  const { pipe, active } = subject;
+  const { pipe, pods, active } = subject;
   // Only the owner can end this: Kubernetes does not replace a pod of an earlier template that is held.
   const isKept =
     pipe.rollout.isSeen && active.some(({ pod }) => isHeld(pipe, pod) && !isOfTemplate(pipe, pod));
   if (isKept) return { activity: heldBy(pipe), waitsForOwner: true };
+  const ending = pipe.inTurn && pods.find(({ isTerminating }) => isTerminating);
+  if (ending) return { activity: `its template follows when its pod ${ending.metadata.name} has ended` };
   const isUnready = pipe.rollout.isUpdated && wouldCreateEarlierPod(subject);
   return {
     activity: `its template follows when ${isUnready ? "all of its pods are ready" : `its ${pipe.kind} is settled`}`,

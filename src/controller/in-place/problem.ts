@@ -8,7 +8,7 @@ import { namedContainerOf, type PodView } from "../observe/pod-view.ts";
 import { isSameQuantity, type Resources, resourcesFor } from "../observe/resources.ts";
 import type { StartupRead } from "../observe/workloads/startup-reads.ts";
 import type { WriteRecord } from "../observe/write-record.ts";
-import { areOfOneTemplate, mayReplacePods, seesAllPods, seesPods, unseenPods } from "../pods.ts";
+import { areOfOneTemplate, areUpdated, mayReplacePods, seesAllPods, seesPods, unseenPods } from "../pods.ts";
 import { dueAtMs, errorOf, isRetried, isRetryRequested, lastErrorOf } from "../retry.ts";
 import { hasComeUp } from "../rollout/annotation.ts";
 import { dryRunRecord } from "../rollout/way.ts";
@@ -71,16 +71,19 @@ function startupRead({ pipe, target }: Subject): StartupRead | undefined {
 function unsettledProblem(subject: Subject): Problem | undefined {
   const { pipe, nowMs, timeouts } = subject;
   if (isPausedForAll(pipe)) return { reason: "NotSettled", message: "the Deployment is paused by its owner" };
-  const { isSeen, isUpdated, isComplete } = pipe.rollout;
+  const { isSeen, isComplete } = pipe.rollout;
   // Every write to a Deployment counts, even of an annotation. A rollout would have to wait for its controller, too.
   if (!isSeen) {
     const message = `the ${pipe.kind} controller has not observed the last change of the ${pipe.kind}`;
     return { reason: "NotSettled", message, untilMs: nowMs + timeouts.resizeMs };
   }
+  // Kubernetes creates the next pods when these have ended, and those can be resized in place.
+  if (areTerminating(subject))
+    return { reason: "NotSettled", message: "its pods are terminating", untilMs: nowMs + timeouts.resizeMs };
   const hasSize = sameSize(pipe.size, subject.desired);
   // Containers that run out of memory are not available. If no commit is to come, no container needs to be.
   const isKnown = hasSize || subject.outOfMemory !== undefined || hasCompleted(pipe);
-  const isSettled = isComplete || (isKnown && isUpdated);
+  const isSettled = isComplete || (isKnown && areUpdated(subject));
   // Pods that the owner keeps from rollouts have an earlier template. That matters only if a commit is still to come.
   const isKept = pipe.inTurn?.hold !== undefined && hasSize;
   if (isSettled && (isKept || areOfOneTemplate(subject))) return undefined;
@@ -90,6 +93,11 @@ function unsettledProblem(subject: Subject): Problem | undefined {
   } as const;
   // Kubernetes replaces or creates the next pod only when the last one has been ready for this time.
   return passing(problem, subject, pipe.minReadyMs);
+}
+
+/** A Deployment replaces such pods at once. */
+function areTerminating({ pipe, pods, active }: Subject): boolean {
+  return pipe.inTurn !== undefined && active.length === 0 && pods.some(({ isTerminating }) => isTerminating);
 }
 
 /**

@@ -1,7 +1,14 @@
 import { sameSize } from "../../domain/size.ts";
 import type { Begin, PipeDecision, PodsStep, Subject, Way } from "../assessment.ts";
 import { hasAllResources, isHeld, isOfTemplate } from "../observe/pipe-view.ts";
-import { allPodsHaveSize, hasPodWriteInFlight, mayReplacePods, mayResizePods, seesAllPods } from "../pods.ts";
+import {
+  allPodsHaveSize,
+  areUpdated,
+  hasPodWriteInFlight,
+  mayReplacePods,
+  mayResizePods,
+  seesAllPods,
+} from "../pods.ts";
 import { dueAtMs, failureOf } from "../retry.ts";
 import { heldBy } from "../rollout/rules.ts";
 import { standingFailure } from "./drift.ts";
@@ -36,9 +43,10 @@ export function podsFollow(subject: Subject): PipeDecision | undefined {
 }
 
 /** A container that crashes because of its size is never available, so only pods that were not resized have to be. */
-function isStable({ pipe: { rollout }, active }: Subject): boolean {
+function isStable(subject: Subject): boolean {
+  const { pipe, active } = subject;
   const areOurs = active.every(({ state, pod }) => state === "done" || pod.resizedAtMs !== undefined);
-  return rollout.isComplete || (rollout.isUpdated && areOurs);
+  return pipe.rollout.isComplete || (areOurs && areUpdated(subject));
 }
 
 /** With the strategy Rollout, pods of an earlier template get the size only by a rollout, if their owner allows one. */
@@ -98,7 +106,7 @@ export function sizeRefused(subject: Subject): PipeDecision | undefined {
 export function podsReturn(subject: Subject): PipeDecision | undefined {
   const { rollout, inTurn } = subject.pipe;
   // The rollout of a Deployment stays complete if its containers crash later, and that of a StatefulSet does not.
-  const isSettled = rollout.isComplete || (inTurn !== undefined && rollout.isUpdated);
+  const isSettled = rollout.isComplete || (inTurn !== undefined && areUpdated(subject));
   if (isResizable(subject) || !isSettled) return undefined;
   const actions = podsToReturn(subject);
   if (actions.length === 0) return undefined;

@@ -217,6 +217,17 @@ export class HeldSet {
     this.#workloads.kubelets.probe(name, isReady);
   }
 
+  /** Calls `act` once when a pod runs with the size, before the controller can see it. */
+  whenFirstPodRuns(cores: number, act: () => void): void {
+    const size = formatSize(sizeOfCores(cores));
+    let isOver = false;
+    this.simulation.cluster.onPod.push(() => {
+      if (isOver || this.state().every(({ actual }) => actual !== size)) return;
+      isOver = true;
+      act();
+    });
+  }
+
   /** The writes that the controller tried, except dry runs and those to the status of the PipeScaling. */
   writes(): readonly Attempt[] {
     return this.simulation.cluster.attempts.filter(

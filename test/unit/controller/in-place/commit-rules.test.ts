@@ -267,6 +267,7 @@ describe("a pipe whose pods all have the size", () => {
 
 describe("a StatefulSet whose pods all have the size", () => {
   const size = { templateHash: "a-1" };
+  const ENDING = aPod("a-1", { ...size, isTerminating: true, isActive: false });
   const decided = (
     status: StatefulSet["status"],
     second: PodView = aResizedPod("a-1", size),
@@ -286,6 +287,13 @@ describe("a StatefulSet whose pods all have the size", () => {
   it("has its template follow, although a pod is not ready", () => {
     expect(decided({}).types).toEqual(["commit"]);
     expect(decided({ availableReplicas: 1 }).types).toEqual(["commit"]);
+  });
+
+  it("waits for a pod that is terminating, and names it", () => {
+    expect(decided({ updatedReplicas: 1 }, ENDING)).toEqual({
+      types: [],
+      activity: "its template follows when its pod a-1 has ended",
+    });
   });
 
   it("waits for its pods to be ready if a pod that is created during the hold would get a template of before", () => {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { PodsStep } from "../../../../src/controller/assessment.ts";
+import { inPlaceProblem } from "../../../../src/controller/in-place/problem.ts";
 import { podsStep, runsOf } from "../../../../src/controller/in-place/resize-pods.ts";
 import type { InPlaceFailure, LastRollout } from "../../../../src/controller/observe/last-rollout.ts";
 import type { Snapshot } from "../../../../src/controller/observe/observe.ts";
@@ -41,6 +42,8 @@ function stepOf(
   );
 }
 
+const ENDING: Partial<PodView> = { isTerminating: true, isActive: false };
+
 /** The next step for pods of a StatefulSet, which have its newest template unless they say otherwise. */
 function stepInTurn(
   pods: readonly PodView[],
@@ -70,7 +73,33 @@ function resizedNext(step: PodsStep): string[] {
 }
 
 describe("the pods of a StatefulSet", () => {
+  const ended = (...others: readonly PodView[]) => [...others, inTurnPod(2, ENDING)];
   const fails = { type: "fail", reason: "NotSettled" };
+
+  it("are resized while another one is terminating, however long that takes", () => {
+    const status = { updatedReplicas: 2, availableReplicas: 2 };
+    expect(resizedNext(stepInTurn(ended(inTurnPod(0), inTurnPod(1)), { status }))).toEqual(["a-0"]);
+    const first = aResizedPod("a-0", { templateHash: "a-1" });
+    expect(resizedNext(stepInTurn(ended(first, inTurnPod(1)), { status }))).toEqual(["a-1"]);
+  });
+
+  it("are not resized while another one is terminating because of a rollout", () => {
+    const status = { updatedReplicas: 0, availableReplicas: 2, updateRevision: "a-2" };
+    expect(stepInTurn(ended(inTurnPod(0), inTurnPod(1)), { status })).toMatchObject(fails);
+    // The first pod is the last one to be replaced.
+    const updated = [1, 2].map((number) => inTurnPod(number, { templateHash: "a-2" }));
+    const last = { ...status, updatedReplicas: 2 };
+    expect(stepInTurn([inTurnPod(0, ENDING), ...updated], { status: last })).toMatchObject(fails);
+  });
+
+  it("are not resized in place while a pod is missing or not seen", () => {
+    const status = { replicas: 2, updatedReplicas: 1, availableReplicas: 1 };
+    expect(stepInTurn(ended(inTurnPod(0)), { status, options: { replicas: 3 } })).toMatchObject(fails);
+    const unseen = { replicas: 3, updatedReplicas: 1, availableReplicas: 1 };
+    expect(stepInTurn(ended(inTurnPod(0)), { status: unseen, options: { replicas: 3 } })).toMatchObject(
+      fails,
+    );
+  });
 
   it("are resized although one of them is not ready, or not for long enough to be available", () => {
     const unready = inTurnPod(1, { isReady: false, readyChangedAtMs: NOW_MS - 5 * MINUTE });
@@ -438,6 +467,19 @@ describe("a resize in place does not go on", () => {
     ] as const)
       expect(at(agoMs, endedAgoMs)).toMatchObject({ type: "wait", untilMs: NOW_MS + 70_000 });
     expect(at(2 * MINUTE, 2 * MINUTE)).toMatchObject({ type: "fail", reason: "NotSettled" });
+  });
+
+  it("while all pods of a StatefulSet are terminating, however long they take", () => {
+    const { rollout, inTurn } = aStatefulPipe({ status: { updatedReplicas: 0, availableReplicas: 0 } });
+    const pods = ["a-0", "a-1", "a-2"].map((name) => aPod(name, { ...ENDING, templateHash: "a-1" }));
+    // A resize that has begun is over, and one that has not begun waits.
+    expect(stepOf(pods, [], {}, { rollout, inTurn })).toEqual({ type: "resize", actions: [] });
+    const problem = inPlaceProblem(aSubject(aLabelledPipe("a", { replicas: 3, rollout, inTurn }), pods));
+    expect(problem).toEqual({
+      reason: "NotSettled",
+      message: "its pods are terminating",
+      untilMs: NOW_MS + 2 * MINUTE,
+    });
   });
 
   it("for two minutes more than a pod must be ready to be available", () => {
