@@ -2,7 +2,7 @@ import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { SERVICE_LABEL, TYPE_LABEL } from "../../src/controller/names.ts";
 import { HOLD } from "../../src/controller/observe/workloads/stateful-set.ts";
-import { objectPath, PODS } from "../../src/kube/paths.ts";
+import { objectPath, PODS, STATEFUL_SETS } from "../../src/kube/paths.ts";
 import type { StatefulSet } from "../../src/kube/workloads.ts";
 import { Rights } from "../chart/rights.ts";
 import { conditionOf, TestEnvironment } from "../support/test-environment.ts";
@@ -223,6 +223,28 @@ describe("the pods of a StatefulSet that are resized in place", () => {
   });
 });
 
+/** A StatefulSet with a name of 53 characters, whose hash has few enough digits. */
+async function runningWithLongName() {
+  for (let at = 0; at < 20; at += 1) {
+    const name = `${"a".repeat(51)}${String(at).padStart(2, "0")}`;
+    await loaders.create({ name, replicas: 1 });
+    const { status } = await waitFor(
+      async () => {
+        const object = await loaders.read(name);
+        return object.status?.updateRevision ? object : undefined;
+      },
+      { what: "the revision" },
+    );
+    if ((status?.updateRevision?.length ?? 0) <= 63) {
+      await environment.startController(IN_PLACE);
+      await loaders.ready(name);
+      return { name, uids: await loaders.uids(name) };
+    }
+    await environment.deleteAll(STATEFUL_SETS);
+  }
+  throw new Error("each hash has ten digits");
+}
+
 describe("a service with a Deployment and a StatefulSet", () => {
   it("is resized in place as a whole", async () => {
     await loaders.create({ name: "same", replicas: 2 });
@@ -243,6 +265,20 @@ describe("a service with a Deployment and a StatefulSet", () => {
 });
 
 describe("a StatefulSet that cannot be resized in place", () => {
+  it("keeps its pods with any strategy if its name is too long for the label of another template", async () => {
+    const { uids, name } = await runningWithLongName();
+    for (const strategy of ["Rollout", "InPlaceOrRollout"]) {
+      await environment.patchScaling({ strategy });
+      await environment.requestSize(4);
+      const scaling = await environment.waitForCondition("Stalled", "True", "Refused");
+      expect(conditionOf(scaling, "Stalled")?.message).toContain(
+        "create it again with a name of at most 52 characters",
+      );
+    }
+    expect(await loaders.uids(name)).toEqual(uids);
+    expect(await loaders.sizes(name)).toEqual(["1"]);
+  });
+
   it("is left alone with the strategies InPlace and OnDelete, and reported", async () => {
     const uids = await running({
       updateStrategy: { type: "OnDelete" },

@@ -43,6 +43,8 @@ const RULES: readonly Rule[] = [
   setByAutoscaler,
   // A CPU limit belongs to the owner of the pipe, and must not be below the request.
   cpuLimitTooLow,
+  // Kubernetes might not be able to create pods with another template.
+  nameTooLong,
   // Until the outcome of a write is known, nothing else is decided.
   writeInFlight,
   when(templateHasSize, [
@@ -124,6 +126,20 @@ function cpuLimitTooLow({ pipe, container, desired, nowMs }: Subject): PipeDecis
   if (sameSize(size, desired)) return undefined;
   const message = `the container "${container}" has a CPU limit of ${cpuLimitMillicores}m, which is below the ${desired.cpuMillicores}m of the size: remove limits.cpu, or set it to at least that`;
   return unsizable("CpuLimitTooLow", message, nowMs);
+}
+
+/**
+ * The label of each pod of a StatefulSet must not be longer. It is the name of the StatefulSet, a hyphen and a hash of up
+ * to ten characters, which may be longer with another template than it is now.
+ */
+const MAX_LABEL_LENGTH = 63;
+const MAX_NAME_LENGTH = MAX_LABEL_LENGTH - "-5494b6bfc4".length;
+
+function nameTooLong({ pipe, desired, nowMs }: Subject): PipeDecision | undefined {
+  const { length } = pipe.metadata.name;
+  if (!pipe.inTurn || length <= MAX_NAME_LENGTH || sameSize(pipe.size, desired)) return undefined;
+  const message = `the name of the StatefulSet has ${length} characters, so with another size the label controller-revision-hash of its pods could get longer than the ${MAX_LABEL_LENGTH} characters that Kubernetes allows, and no pod could be created: create it again with a name of at most ${MAX_NAME_LENGTH} characters`;
+  return unsizable("Refused", message, nowMs);
 }
 
 /** Someone must fix the problem before the pipe can be resized. */

@@ -1,7 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { decide } from "../../../../src/controller/decide/decide.ts";
+import type { Snapshot } from "../../../../src/controller/observe/observe.ts";
 import { actionsFor, failuresIn } from "../../../support/fixtures/decisions.ts";
 import { aPipe, aSnapshot, DECIDE_OPTIONS } from "../../../support/fixtures/snapshot.ts";
+import { aStatefulPipe } from "../../../support/fixtures/stateful-set.ts";
 
 describe("a pipe with a CPU limit", () => {
   it("is reported with a fix if the limit is below the size", () => {
@@ -17,5 +19,28 @@ describe("a pipe with a CPU limit", () => {
 
   it("is resized if the limit allows the size", () => {
     expect(actionsFor(aSnapshot([aPipe("a", { cpuLimitMillicores: 6000 })]))).toEqual(["a 4000m/16Gi"]);
+  });
+});
+
+describe("a StatefulSet with a long name", () => {
+  const decisionOf = (length: number, cores = 1, strategy: Snapshot["strategy"] = "InPlaceOrRollout") => {
+    const pipe = aStatefulPipe({ options: { name: "a".repeat(length), cores } });
+    return decide(aSnapshot([pipe], { strategy }), DECIDE_OPTIONS);
+  };
+
+  it.each(["InPlaceOrRollout", "InPlace", "Rollout"] as const)(
+    "is reported before anything stops if its pods may not be creatable with another template: %s",
+    (strategy) => {
+      const decision = decisionOf(53, 1, strategy);
+      const message = expect.stringContaining("with a name of at most 52 characters");
+      expect(failuresIn(decision)).toMatchObject([{ reason: "Refused", message }]);
+      expect(decision.actions).toEqual([]);
+    },
+  );
+
+  it("is left alone if it has the size, or if the longest hash fits", () => {
+    expect(failuresIn(decisionOf(53, 4))).toEqual([]);
+    expect(failuresIn(decisionOf(52))).toEqual([]);
+    expect(decisionOf(52).actions).not.toEqual([]);
   });
 });
