@@ -4,7 +4,7 @@ import { connect } from "node:net";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { describe, expect, it } from "vitest";
 import { successEnvelope } from "../../src/api/resources/envelopes.ts";
-import { pipeScaling } from "../../src/api/resources/pipe-scaling/schema.ts";
+import { effectivePipeScaling, pipeScaling } from "../../src/api/resources/pipe-scaling/schema.ts";
 import { API_FIELD_MANAGER } from "../../src/crd/names.ts";
 import { REQUEST_ANNOTATION, scalingRequestFor } from "../../src/crd/scaling-request.ts";
 import { sizeOfCores } from "../../src/domain/size.ts";
@@ -14,6 +14,7 @@ import { serviceRecord } from "../support/fixtures/records.ts";
 import type { ApiResponse } from "./client.ts";
 import { PIPE_SCALINGS } from "./environment.ts";
 import { setUpApi, setUpEnvironment, setUpTenant } from "./fixtures.ts";
+import { reportStatus } from "./statuses.ts";
 
 const TIERS: Tiers = new Map([
   ["scale", { name: "scale", defaultSize: sizeOfCores(2), maximumSize: sizeOfCores(8) }],
@@ -82,11 +83,20 @@ describe("GET pipesCdcScaling", () => {
       { what: "the API to see the new size" },
     );
 
-    expect(successEnvelope(pipeScaling).parse(before.body).result).toEqual({
+    expect(successEnvelope(effectivePipeScaling).parse(before.body).result).toEqual({
       replicaCpuMillicores: 2000,
       replicaMemoryGb: 8,
     });
-    expect(successEnvelope(pipeScaling).parse(after).result).toEqual(FOUR_CORES);
+    expect(successEnvelope(effectivePipeScaling).parse(after).result).toEqual(FOUR_CORES);
+  });
+
+  it("returns a size that cannot be requested, such as that of pipes that ran before, as it is", async () => {
+    const service = await environment.addService(organizationId);
+    await environment.addScaling(service, {});
+    const size = { replicaCpuMillicores: 500, replicaMemoryGb: 2 };
+    await reportStatus(environment, service, { effective: { ...size, summary: "0.5 cpu / 2 Gi" } });
+    const { body } = await until("the API to see the size", () => get(service), 200);
+    expect(successEnvelope(effectivePipeScaling).parse(body).result).toEqual(size);
   });
 
   it("returns 400 for a service without pipes", async () => {

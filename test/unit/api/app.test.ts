@@ -1,5 +1,6 @@
 import { Registry } from "prom-client";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import * as z from "zod";
 import { createApp } from "../../../src/api/app.ts";
 import { ClusterCache } from "../../../src/api/cluster/cluster-cache.ts";
 import { LiveReader } from "../../../src/api/cluster/live-reader.ts";
@@ -94,8 +95,8 @@ function asRead(record: KeyRecord["record"]) {
 
 const SIZE = { replicaCpuMillicores: 2000, replicaMemoryGb: 8 };
 
-function addScaling(name = SERVICE) {
-  return cluster.add("pipescalings", PIPES, { metadata: { name }, ...{ status: { effective: SIZE } } });
+function addScaling(name = SERVICE, effective = SIZE) {
+  return cluster.add("pipescalings", PIPES, { metadata: { name }, ...{ status: { effective } } });
 }
 
 async function start(...options: Parameters<typeof startUrl>): Promise<Client> {
@@ -288,6 +289,26 @@ describe("the API while the PipeScalings of one namespace cannot be read", () =>
     const send = await start([PIPES, ELSEWHERE]);
     const path = METRICS.replace(ORGANIZATION, organizationId);
     expect(await send({ path, authorization })).toMatchObject({ status: 200 });
+  });
+});
+
+describe("the size of a service whose pipes have resources that cannot be requested", () => {
+  it.each([
+    { replicaCpuMillicores: 500, replicaMemoryGb: 2 },
+    { replicaCpuMillicores: 2000, replicaMemoryGb: 5 },
+    { replicaCpuMillicores: 1, replicaMemoryGb: 0 },
+    { replicaCpuMillicores: 200_000, replicaMemoryGb: 1 },
+  ])("is returned as it is, and as the OpenAPI document describes it: %j", async (size) => {
+    const authorization = addKey();
+    addScaling(SERVICE, size);
+    const send = await start();
+    const resultAt = async (path: string, id: string) => {
+      const { result } = OPERATIONS.find((each) => each.id === id) ?? {};
+      const { body } = await send({ path, authorization });
+      return z.object({ result: result ?? z.never() }).parse(body).result;
+    };
+    expect(await resultAt(PATH, "getPipeScaling")).toEqual(size);
+    expect(await resultAt(`${PATH}/progress`, "getPipeScalingProgress")).toMatchObject({ effective: size });
   });
 });
 

@@ -7,7 +7,7 @@ import { API_FALLBACK_REASONS, fallbackSentence } from "../../cluster/fallback-r
 import { PROGRESS_STATES, type Progress } from "../../cluster/progress.ts";
 import { REASONS, sentenceOf } from "../../cluster/reasons.ts";
 import { instant, knownWords, reasonWord } from "../schema-parts.ts";
-import { pipeScaling, toPipeScaling } from "./schema.ts";
+import { effectivePipeScaling, pipeScaling, toPipeScaling } from "./schema.ts";
 
 /** The progress of a rescale, as the API returns it (docs/adr/0017). */
 
@@ -63,7 +63,7 @@ export const pipeScalingProgress = z
       })
       .optional()
       .meta({ description: "The boost in effect. Absent if there is none, or if it has ended." }),
-    effective: pipeScaling
+    effective: effectivePipeScaling
       .optional()
       .meta({ description: "The last size that all pipes had at the same time. Absent until there is one." }),
     pipes: z

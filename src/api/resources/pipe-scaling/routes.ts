@@ -15,7 +15,7 @@ import { getPipeScalingHistory, type HistoryDeps, sendHistory } from "./history.
 import { getPipeScalingLimits, sendLimits } from "./limits.ts";
 import { NO_PIPE, READ_REFUSALS, SCALING_PATH } from "./operation-parts.ts";
 import { pipeScalingProgress, toPipeScalingProgress } from "./progress-schema.ts";
-import { pipeScaling, pipeScalingPatch, toPipeScaling } from "./schema.ts";
+import { effectivePipeScaling, pipeScaling, pipeScalingPatch, toPipeScaling } from "./schema.ts";
 import { reachedSize, requestSize, scalingProgress } from "./service.ts";
 
 export const getPipeScaling = {
@@ -27,7 +27,7 @@ export const getPipeScaling = {
   description:
     "The size that every database pipe of the service runs, not the last requested size: during a rescale, the last size that all pipes had. Until the first rollout of the service completes there is none, and the response is 503: `GET …/pipesCdcScaling/progress` shows how far the rollout is, and which pipes fail and why.",
   isBeta: true,
-  result: pipeScaling,
+  result: effectivePipeScaling,
   refusals: {
     ...READ_REFUSALS,
     503: "Temporarily unavailable, or the first rollout of the service has not completed, as `GET …/pipesCdcScaling/progress` shows.",

@@ -11,15 +11,17 @@ import {
   type Size,
 } from "../../../domain/size.ts";
 
+const RATIO = `: exactly ${GIB_PER_CORE} times the number of cores`;
+
 /** The fields of a size. Those of a request have a maximum, which the platform sets. */
-function fieldsOf(cpu: z.ZodInt, memory: z.ZodNumber) {
+function fieldsOf(cpu: z.ZodInt, memory: z.ZodNumber, ratio = RATIO) {
   return {
     replicaCpuMillicores: cpu.meta({
       description: "CPU of one replica, in thousandths of a core.",
       examples: [4000],
     }),
     replicaMemoryGb: memory.meta({
-      description: `Memory of one replica, in GiB: exactly ${GIB_PER_CORE} times the number of cores.`,
+      description: `Memory of one replica, in GiB${ratio}.`,
       examples: [memoryGibFor(4000)],
     }),
   };
@@ -56,6 +58,13 @@ export const pipeScaling = z
     id: "PipeScaling",
     description: `The size of one replica of each pipe of a service. Two cores with ${2 * GIB_PER_CORE} GiB are one compute unit.`,
   });
+
+/** The owner of the pipes may have chosen their size: any CPU in whole millicores, with any memory in whole GiB. */
+export const effectivePipeScaling = z.strictObject(fieldsOf(z.int().min(0), z.number().min(0), "")).meta({
+  id: "EffectivePipeScaling",
+  description:
+    "The size that all pipes of a service have. Usually it is one that can be requested. Pipes that ran before they belonged to the service can have another one, such as 500 millicores with 2 GiB, until a size is requested.",
+});
 
 export type PipeScalingObject = z.infer<typeof pipeScaling>;
 
