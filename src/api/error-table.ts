@@ -139,7 +139,7 @@ export const ERRORS = {
   ),
   NoSizeYet: row(
     503,
-    "The pipes of this service have no size yet, because its first rollout has not completed. See its progress, and pipes that fail, at this path followed by /progress.",
+    "The pipes of this service have had no common size yet: their first rollout has not completed, or they keep what they had until a size is requested with PATCH. See the progress, and pipes that fail, at this path followed by /progress.",
   ),
 };
 

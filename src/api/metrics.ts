@@ -62,7 +62,7 @@ export class ApiMetrics {
     });
     this.#notYet = new Counter({
       name: "pipe_scaling_size_not_reached_total",
-      help: "Requests for the size of a service that got 503 because its first rollout has not completed; the API did not fail.",
+      help: "Requests for the size of a service that got 503 because its pipes have had no common size yet; the API did not fail.",
       registers,
     });
     this.#drops = new Counter({

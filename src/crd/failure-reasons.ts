@@ -97,7 +97,8 @@ export const FAILURE_REASON_TABLE = {
     remedy: "Remove `limits.cpu` from the chart or manifest of the pipe, or set it to at least the size.",
   },
   NotResizedInPlace: {
-    sentence: "The pipe cannot get this size without a restart, and it must not restart.",
+    sentence:
+      "The pipe cannot get this size without a restart, and it must not restart, or not before a size is requested.",
     shows: "Stalled",
     meaning:
       "With the strategy `InPlace`, or before a size was requested for a pipe that ran before it got its labels, the pipe could not be resized in place for as long as a rollout may take, or a container restarted during the resize. Its pods were not replaced. The message has the [reason](../explanation/in-place.md#reasons-for-a-rollout).",

@@ -321,7 +321,7 @@ describe("the size of a service whose first rollout has not completed", () => {
     expectUnavailable(response);
     expect(response.body).toMatchObject({
       error: expect.stringMatching(
-        /its first rollout has not completed\. .* at this path followed by \/progress\.$/,
+        /no common size yet: their first rollout has not completed, or .* at this path followed by \/progress\.$/,
       ),
     });
     expect((await send({ path: `${PATH}/progress`, authorization })).status).toBe(200);
@@ -330,6 +330,23 @@ describe("the size of a service whose first rollout has not completed", () => {
       { level: "info", status: 503 },
     ]);
     expect(await metrics.getSingleMetricAsString("pipe_scaling_size_not_reached_total")).toMatch(/ 1$/);
+  });
+
+  it("gets the way out if its pipes ran before, and wait for a request for a size", async () => {
+    const authorization = addKey();
+    const conditions = ["Ready", "Stalled"].map((type) => {
+      return { type, status: type === "Ready" ? "False" : "True", reason: "NotResizedInPlace" };
+    });
+    cluster.add("pipescalings", PIPES, { metadata: { name: SERVICE }, ...{ status: { conditions } } });
+    const send = await start();
+    expect(await send({ path: PATH, authorization })).toMatchObject({
+      status: 503,
+      body: { error: expect.stringContaining("until a size is requested with PATCH") },
+    });
+    expect(await send({ path: `${PATH}/progress`, authorization })).toMatchObject({
+      status: 200,
+      body: { result: { state: "failed", message: expect.stringContaining("before a size is requested") } },
+    });
   });
 
   it("is logged as a failure, and counts as one, if the PipeScalings cannot be read", async () => {

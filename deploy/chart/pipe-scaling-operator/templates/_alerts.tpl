@@ -48,8 +48,8 @@ labels of the release.
 {{- if .enabled }}
 - alert: PipeScalingApiErrors
   {{- /*
-  A 503 because the first rollout of a service has not completed is no failure of the API. Requests without a key, and
-  others that the API rejects, must not hide those that fail, nor may clients that poll hide writes that fail.
+  A 503 because the pipes of a service have had no common size yet is no failure of the API. Requests without a key,
+  and others that the API rejects, must not hide those that fail, nor may clients that poll hide writes that fail.
   */}}
   {{- $served := printf `%s, %s, code!~"4.."` $of $needsKey }}
   {{- $failed := printf `%s, %s, code=~"5.."` $of $needsKey }}

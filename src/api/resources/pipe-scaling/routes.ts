@@ -25,12 +25,12 @@ export const getPipeScaling = {
   tag: "Pipes",
   summary: "Get the size of the pipes of a service",
   description:
-    "The size that every database pipe of the service runs, not the last requested size: during a rescale, the last size that all pipes had. Until the first rollout of the service completes there is none, and the response is 503: `GET …/pipesCdcScaling/progress` shows how far the rollout is, and which pipes fail and why.",
+    "The size that every database pipe of the service runs, not the last requested size: during a rescale, the last size that all pipes had. Until all pipes have had a common size, the response is 503: their first rollout has not completed, or they ran before they belonged to the service, and keep what they had until a size is requested. `GET …/pipesCdcScaling/progress` shows how far the rollout is, and which pipes fail and why.",
   isBeta: true,
   result: effectivePipeScaling,
   refusals: {
     ...READ_REFUSALS,
-    503: "Temporarily unavailable, or the first rollout of the service has not completed, as `GET …/pipesCdcScaling/progress` shows.",
+    503: "Temporarily unavailable, or the pipes have had no common size yet, as `GET …/pipesCdcScaling/progress` shows.",
   },
 } as const satisfies Operation;
 

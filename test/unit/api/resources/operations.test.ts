@@ -104,10 +104,8 @@ describe("the operation that returns the size", () => {
   it("says when it responds with 503, and names the operation that shows why", () => {
     const { description, refusals } = OPERATIONS.find(({ id }) => id === "getPipeScaling") ?? {};
     expect(description).toMatch(
-      /Until the first rollout .* the response is 503: `GET …\/pipesCdcScaling\/progress`/,
+      /Until all pipes have had a common size, the response is 503: .* `GET …\/pipesCdcScaling\/progress`/,
     );
-    expect(refusals?.[503]).toMatch(
-      /first rollout .* has not completed, as `GET …\/pipesCdcScaling\/progress` shows/,
-    );
+    expect(refusals?.[503]).toMatch(/no common size yet, as `GET …\/pipesCdcScaling\/progress` shows/);
   });
 });
