@@ -96,9 +96,9 @@ const historyEntry = sizeFields.extend({
   }),
   result: z.enum(HISTORY_RESULTS).meta({
     description:
-      "Scaled: every pipe ran the size, and at least one pipe has replicas. Superseded: another size or request came first. Failed: a pipe cannot take the size, or the pipes ran out of memory with it; the result can still become Scaled.",
+      "Scaled: every pipe ran the size, and at least one pipe has replicas. Superseded: another size came first. Failed: a pipe cannot take the size, or the pipes ran out of memory with it; the result can still become Scaled.",
   }),
-  requestId: word.optional().meta({ description: "API request for the size." }),
+  requestId: word.optional().meta({ description: "Last API request for the size." }),
   startedAt: dateTime,
   completedAt: dateTime.optional().meta({ description: "Time at which every pipe first ran the size." }),
 });

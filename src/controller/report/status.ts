@@ -234,7 +234,8 @@ interface Outcome {
 /**
  * Returns the history with the current rescale as its newest entry. An entry that was Scaled stays Scaled even if a
  * pipe fails later, because every pipe did run the size, so a rollback can return to it. The exception is a size that
- * was given back because containers ran out of memory.
+ * was given back because containers ran out of memory. Another request for the same size is no new entry, because
+ * repeated requests would push out all sizes to which a rollback can return.
  */
 export function historyOf(
   history: readonly HistoryEntry[],
@@ -242,7 +243,7 @@ export function historyOf(
   { isRun, isFailed, isGivenBack }: Outcome,
 ): HistoryEntry[] {
   const [newest] = history;
-  const isSame = newest?.summary === rescale.summary && newest.requestId === rescale.requestId;
+  const isSame = newest?.summary === rescale.summary;
   // A pipe that is added later completes the rescale again; the history keeps the time of the first completion.
   const reachedAt = (isSame ? newest.completedAt : undefined) ?? (isRun ? rescale.completedAt : undefined);
   const completedAt = isGivenBack ? undefined : reachedAt;
@@ -251,6 +252,7 @@ export function historyOf(
   const unfinished = isFailed || isGivenBack ? "Failed" : "Progressing";
   const current = {
     ...rescale,
+    startedAt: isSame ? newest.startedAt : rescale.startedAt,
     boost,
     result: completedAt === undefined ? unfinished : "Scaled",
     completedAt,

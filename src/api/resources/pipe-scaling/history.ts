@@ -25,10 +25,9 @@ export const pipeScalingChange = pipeScaling
       description:
         "`propagating`: the size is being applied, or no pipe has replicas that could run it. `scaled`: every pipe ran it. `superseded`: another size replaced it before every pipe ran it. `failed`: it could not be applied to at least one pipe, or the pipes ran out of memory with it; the result can still become `scaled`.",
     }),
-    requestId: z
-      .string()
-      .optional()
-      .meta({ description: "The ID of the request for the size. Absent if it did not come from a request." }),
+    requestId: z.string().optional().meta({
+      description: "The ID of the last request for the size. Absent if it did not come from a request.",
+    }),
     startedAt: instant.meta({ description: "Time at which the change began." }),
     completedAt: instant.optional().meta({ description: "Time at which every pipe first ran the size." }),
   })
@@ -56,7 +55,7 @@ export const getPipeScalingHistory = {
   id: "getPipeScalingHistory",
   tag: "Pipes",
   summary: "List the last sizes of the pipes of a service",
-  description: `The last ${MAX_HISTORY} sizes of the pipes, newest first. A request appears as soon as the controller has seen it. The list is read from the cluster for each call, so poll \`GET …/pipesCdcScaling/progress\` instead to watch a rescale.`,
+  description: `The last ${MAX_HISTORY} sizes of the pipes, newest first. A request appears as soon as the controller has seen it. One that repeats the newest size adds no entry. The list is read from the cluster for each call, so poll \`GET …/pipesCdcScaling/progress\` instead to watch a rescale.`,
   isBeta: true,
   result: z.array(pipeScalingChange).max(MAX_HISTORY),
   refusals: READ_REFUSALS,

@@ -10,6 +10,7 @@ import {
   pipeScalingSchema,
 } from "../../../../src/crd/pipe-scaling.ts";
 import { describeSize, sizeOfCores } from "../../../../src/domain/size.ts";
+import { parseTime } from "../../../../src/kube/time.ts";
 import { mergePatch } from "../../../../src/runtime/merge-patch.ts";
 import { anAssessment } from "../../../support/fixtures/decisions.ts";
 import {
@@ -123,9 +124,31 @@ describe("the history of sizes", () => {
     ]);
   });
 
-  it("starts a new entry if another API request sets the same size", () => {
-    const history = next(next([], 2, COMPLETED), 2, { ...COMPLETED, requestId: "request-1", startedAt: TWO });
-    expect(history.map(({ requestId }) => requestId)).toEqual(["request-1", undefined]);
+  it.each([
+    ["completed", COMPLETED, { result: "Scaled", completedAt: ONE }],
+    ["is in progress", UNDER_WAY, { result: "Progressing", completedAt: undefined }],
+  ])(
+    "keeps one entry, with its times and the last request, if API requests repeat a size that %s",
+    (_, first, outcome) => {
+      let history = next(next([], 4, COMPLETED), 8, { ...first, requestId: "request-0" });
+      const again = first.completedAt ? { startedAt: TWO, completedAt: THREE } : { startedAt: TWO };
+      for (let at = 1; at <= MAX_HISTORY; at += 1) {
+        history = next(history, 8, { ...again, requestId: `request-${at}` });
+      }
+      expect(history).toMatchObject([
+        { ...desiredOf(8), ...outcome, requestId: `request-${MAX_HISTORY}`, startedAt: NOON },
+        { ...desiredOf(4), result: "Scaled" },
+      ]);
+    },
+  );
+
+  it("marks the entry of a repeated request as Scaled when every pipe runs the size", () => {
+    const failed = next([], 8, { ...UNDER_WAY, requestId: "request-1" }, true);
+    const again = { requestId: "request-2", startedAt: TWO };
+    expect(next(failed, 8, again)).toMatchObject([{ result: "Progressing", startedAt: NOON }]);
+    expect(next(failed, 8, { ...again, completedAt: THREE })).toMatchObject([
+      { result: "Scaled", startedAt: NOON, completedAt: THREE },
+    ]);
   });
 
   it("keeps an entry as Scaled, with its original time, if a pipe is added or fails later", () => {
@@ -162,6 +185,9 @@ describe("the entry of a boost in the history", () => {
   it("is not marked if the same size was requested before the boost, or is after it", () => {
     expect(boosted(next([], 8, COMPLETED), 8, "TierLimit")).toMatchObject([{ boost: undefined }]);
     expect(next(boosted([], 8, "TierLimit"), 8, COMPLETED)).toMatchObject([{ boost: undefined }]);
+    const request = { ...COMPLETED, requestId: "request-1" };
+    expect(boosted(next([], 8, request), 8, "Boost")).toMatchObject([{ boost: undefined }]);
+    expect(next(boosted([], 8, "Boost"), 8, request)).toMatchObject([{ boost: undefined }]);
   });
 
   it("is marked in the status, whether or not the tier limits the boost", () => {
@@ -256,7 +282,7 @@ describe("the history in the status", () => {
     expect(report({}, stepOf({ states: [] }), NOW_MS).history).toMatchObject([{ result: "Progressing" }]);
   });
 
-  it("is bounded and sorted by age, has at most one unfinished entry, and changes only with the rest of the status", () => {
+  it("is bounded and sorted by age, has no size twice in a row and at most one unfinished entry, and changes only with the rest of the status", () => {
     fc.assert(
       fc.property(fc.array(steps, { maxLength: 40, size: "max" }), (all) => {
         let status: PipeScalingStatus = {};
@@ -276,8 +302,14 @@ describe("the history in the status", () => {
           for (const { result } of history.slice(1)) expect(["Scaled", "Superseded"]).toContain(result);
           for (const { result, completedAt } of history)
             expect(completedAt !== undefined).toBe(result === "Scaled");
-          if (!step.isDeleting)
-            expect(history[0]).toMatchObject({ ...status.desired, startedAt: propagation?.startedAt });
+          for (const [at, { summary }] of history.entries())
+            expect(summary).not.toBe(history[at + 1]?.summary);
+          const [newest] = history;
+          if (!step.isDeleting) {
+            expect(newest).toMatchObject({ ...status.desired, requestId: propagation?.requestId });
+            // The request may repeat an earlier one for the same size.
+            expect(parseTime(newest?.startedAt)).toBeLessThanOrEqual(parseTime(propagation?.startedAt));
+          }
 
           const rest = mergePatch({ ...before, history: undefined }, { ...status, history: undefined });
           if (!rest) expect(mergePatch(before, status)).toBeUndefined();
