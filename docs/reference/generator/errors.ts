@@ -33,7 +33,7 @@ const REMEDIES: ReadonlyMap<string, string> = new Map([
     "Ask the operator to resume scaling (`suspend: false` in the PipeScaling), then repeat the request.",
   ],
   ["412", "Omit the header, or send `If-Match: *`."],
-  ["413", "Send only the fields that you want to change."],
+  ["413", "Send only the fields that you want to change, no body with a DELETE, and no chunk extensions."],
   ["415", "Send uncompressed JSON in UTF-8 with `Content-Type: application/json`."],
   ["417", "Omit `Expect`, or set it to `100-continue`."],
   ["429", "Wait for the number of seconds in `Retry-After`."],
@@ -50,6 +50,7 @@ const BEFORE: ReadonlyMap<string, string> = new Map([
   ["404", "The path does not exist."],
   ["405", "The path does not support this method."],
   ["408", "The request did not arrive in time."],
+  ["413", "The chunk extensions of the body are too long."],
   ["417", "The server cannot meet the expectation."],
   ["431", "The headers are longer than 16,384 bytes, or more than 128."],
 ]);

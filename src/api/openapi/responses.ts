@@ -123,7 +123,7 @@ const anyOther = {
   id: "Refused",
   ...refusal(
     405,
-    "Rejected before routing: 404 and 405 for an unknown path or method, 408 if the request arrives too slowly, 417 for an unsupported `Expect` header, 431 for headers longer than 16,384 bytes, or more than 128 of them.",
+    "Rejected before routing: 404 and 405 for an unknown path or method, 408 if the request arrives too slowly, 413 for long chunk extensions, 417 for an unsupported `Expect` header, 431 for headers longer than 16,384 bytes, or more than 128 of them.",
     allow,
   ),
 };
@@ -142,7 +142,7 @@ function success({ result, exposition }: Operation): ZodOpenApiResponseObject {
 }
 
 const ALSO_REJECTED =
-  " A request with a query string is also rejected, and one that a policy of the cluster denies.";
+  " A request with a query string or an incomplete body is also rejected, and one that a policy of the cluster denies.";
 
 /** All responses of an operation, by status. */
 export function responsesOf(operation: Operation): Record<string, ZodOpenApiResponseObject> {
@@ -159,8 +159,9 @@ export function responsesOf(operation: Operation): Record<string, ZodOpenApiResp
     403: forbidden,
     503: unavailable,
     ...Object.fromEntries(own),
-    ...(method === "GET" ? {} : { 412: preconditionFailed }),
-    ...(body ? { 413: tooLarge, 415: unsupported } : {}),
+    // A DELETE ignores its body, but waits for its end.
+    ...(method === "GET" ? {} : { 412: preconditionFailed, 413: tooLarge }),
+    ...(body ? { 415: unsupported } : {}),
     429: tooMany,
     500: failed,
     default: anyOther,

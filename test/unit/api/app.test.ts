@@ -1045,6 +1045,17 @@ describe("a conditional write", () => {
     },
   );
 
+  it.each(writes)(
+    "gets 413 without its condition, and changes nothing, if its body is too long: %s",
+    async (_what, request) => {
+      const authorization = addKey();
+      const send = await start();
+      const response = await send({ ...request, authorization, body: "x".repeat(65_537) });
+      expect(response).toMatchObject({ status: 413 });
+      expect(cluster.calls).toEqual([]);
+    },
+  );
+
   it.each(each(TRUE))("is a write like any other: %s with %s: %s", async (_what, name, value, request) => {
     const authorization = addKey();
     const send = await start();

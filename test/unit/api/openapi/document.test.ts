@@ -109,6 +109,17 @@ describe("an operation", () => {
     });
   });
 
+  it("has the responses 412 and 413 if it writes, even without a body, and 415 if it has a body", () => {
+    for (const { method, path, id, body } of OPERATIONS) {
+      const found = Object(complete["paths"])[path][method.toLowerCase()].responses;
+      const expected = [...(method === "GET" ? [] : ["412", "413"]), ...(body ? ["415"] : [])];
+      expect(
+        ["412", "413", "415"].filter((status) => status in found),
+        id,
+      ).toEqual(expected);
+    }
+  });
+
   it("is marked as beta in its description and with x-beta", () => {
     expect(at(PATCH)).not.toHaveProperty("x-beta");
     expect(at("paths/~1v1~1others~10/patch")).toMatchObject({
