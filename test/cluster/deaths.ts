@@ -8,9 +8,6 @@ import { tail } from "./run.ts";
 
 const LOOK_MS = 200;
 
-/** A component has exited, because another program listens on its port. */
-export class PortTaken extends ClusterError {}
-
 export interface Watched {
   /** Folder of the cluster. */
   readonly dir: string;
@@ -23,7 +20,7 @@ export interface Watched {
  * Runs `body` while all started components are running. If one exits, because of an invalid argument or a port that is
  * in use, this aborts `body` immediately with the end of its log. kwokctl itself would wait for minutes.
  *
- * @throws PortTaken with the remedy
+ * @throws ClusterError with the remedy if another program has the port of a component
  */
 export async function whileAlive<T>(
   { dir, signal, remedy }: Watched,
@@ -63,7 +60,7 @@ function explain(dir: string, dead: Component, remedy: string): Error {
   if (log.includes("no space left on device")) return cannotWrite(dir, systemError("ENOSPC"));
   const last = `The last lines of its log:\n${tail(log, 5)}`;
   if (!log.includes("address already in use")) return new Error(`${dead} exited. ${last}`);
-  return new PortTaken(`${dead} exited, because another program has its port. ${remedy} ${last}`);
+  return new ClusterError(`${dead} exited, because another program has its port. ${remedy} ${last}`);
 }
 
 function systemError(code: string): Error {

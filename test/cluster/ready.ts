@@ -21,7 +21,7 @@ export async function apiServerReady(cluster: Target, waiting: Waiting): Promise
 }
 
 /** @throws Error that lists what is not ready */
-export async function isReady(cluster: Target): Promise<true> {
+async function isReady(cluster: Target): Promise<true> {
   const response = await adminCall(cluster, "GET", "/readyz");
   if (response.status === 200) return true;
   throw new Error(response.body);

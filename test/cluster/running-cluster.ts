@@ -2,14 +2,14 @@ import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { Binaries } from "./binaries/binaries.ts";
 import type { Cluster } from "./cluster.ts";
-import { PortTaken, whileAlive } from "./deaths.ts";
+import { whileAlive } from "./deaths.ts";
 import type { Environment } from "./environment.ts";
 import { ClusterError } from "./errors.ts";
 import { adminKubeconfig, COMPONENTS, type Component, restartComponents } from "./kwokctl.ts";
 import { COMMAND } from "./names.ts";
 import type { Paths } from "./paths.ts";
 import { programsRunFrom } from "./processes.ts";
-import { isReady } from "./ready.ts";
+import { apiServerReady } from "./ready.ts";
 import type { ClusterRecord } from "./record.ts";
 import { removeCluster } from "./remove.ts";
 import { waitFor } from "./wait.ts";
@@ -54,18 +54,8 @@ export class RunningCluster implements Cluster {
   }
 
   async revive(): Promise<void> {
-    let failures = 0;
-    const outcome = await waitFor(
-      async () => {
-        // A component that was just killed may still be running at first.
-        const failure = this.#forgetDead() ? await this.#restart() : undefined;
-        // A port can be in use for a moment after a kill, so only the second failure counts.
-        if (failure && ++failures === 1) throw failure;
-        return failure ?? (await isReady(this));
-      },
-      { what: `cluster ${this.name} to be ready again`, timeoutMs: 60_000 },
-    );
-    if (outcome instanceof PortTaken) throw outcome;
+    // Twice, because a component that was just killed may still be running, or its port in use, for a moment.
+    await this.#restart().catch(() => this.#restart());
   }
 
   /** kwokctl considers a process running if it is a zombie, or if another process has its ID. */
@@ -78,18 +68,15 @@ export class RunningCluster implements Cluster {
     return dead.length > 0;
   }
 
-  /** @returns the failure that another attempt cannot avoid, because the ports of a cluster never change */
-  async #restart(): Promise<PortTaken | undefined> {
+  /** Starts the components that have exited, and waits until the API server is ready. */
+  #restart(): Promise<void> {
     const remedy = `The ports of a cluster never change: end the other program, or remove the cluster (${COMMAND} down --name ${this.name}) and start it again.`;
-    try {
-      await whileAlive({ dir: this.dir, remedy }, (signal) =>
-        restartComponents(this.#paths, this, this.binaries, { env: this.#env, signal }),
-      );
-      return undefined;
-    } catch (error) {
-      if (error instanceof PortTaken) return error;
-      throw error;
-    }
+    return whileAlive({ dir: this.dir, remedy }, async (signal) => {
+      if (this.#forgetDead()) {
+        await restartComponents(this.#paths, this, this.binaries, { env: this.#env, signal });
+      }
+      await apiServerReady(this, { timeoutMs: 60_000, signal });
+    });
   }
 
   #running(): Map<Component, number> {
