@@ -1,3 +1,4 @@
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { expect, test } from "vitest";
 import { exchangeRaw } from "./client.ts";
 import { clientOfText } from "./environment.ts";
@@ -35,7 +36,13 @@ test("the metrics cover requests, authentications, caches and cluster requests, 
   await api.send({ method: "PROPFIND", path: "/v1/organizations", authorization });
   await exchangeRaw(api.url, "not http\r\n\r\n");
 
-  const after = await scrape();
+  const last = 'pipe_scaling_http_requests_total{method="none",route="none",code="400"}';
+  const seen = async () => {
+    const now = await scrape();
+    return now.value(last) !== before.value(last) && now;
+  };
+  // Scrapes within half a second share one text.
+  const after = await waitFor(seen, { what: "the metrics to count the last request" });
   const rise = (series: string) => (after.value(series) ?? 0) - (before.value(series) ?? 0);
   const requests = (labels: string) => rise(`pipe_scaling_http_requests_total{${labels}}`);
   expect({

@@ -294,7 +294,8 @@ describe("a record that a user edits", () => {
     ] as const) {
       await edit(name);
       await until(status);
-      expect(await malformed()).toBe(status === 500 ? before + 1 : before);
+      const expected = status === 500 ? before + 1 : before;
+      await waitFor(async () => (await malformed()) === expected, { what: `${expected} malformed records` });
     }
     expect(loggedVersions(tenant)).toHaveLength(2);
   });

@@ -24,8 +24,8 @@ const MAX_WRITES = 20;
 describe("a resize in place of many services", () => {
   const SERVICES = 60;
 
-  /** Requests 4 cores for each service, and looks 100 times per second until all pipes have them. */
-  async function resizeAll(outcome: ResizeOutcome | "NotSupported") {
+  /** Requests 4 cores for each service, and looks every `lookMs` until all pipes have them. */
+  async function resizeAll(outcome: ResizeOutcome | "NotSupported", lookMs = 10) {
     const simulation = new Simulation({ isInPlace: true });
     const workloads = workloadsOf(simulation);
     const names = Array.from({ length: SERVICES }, (_, index) => `pipe-${index + 1}`);
@@ -45,8 +45,8 @@ describe("a resize in place of many services", () => {
     let [mostPaused, mostBegun, seconds] = [0, 0, 0];
     let resizedAfter: number | undefined;
     while (simulation.sizes(...names).some((each) => each !== size)) {
-      await simulation.run(SECOND / 100);
-      seconds += 0.01;
+      await simulation.run(lookMs);
+      seconds += lookMs / SECOND;
       const wanted = [...workloads.pods.values()].map(({ spec }) => sizeOf(spec.containers[0]));
       mostBegun = Math.max(mostBegun, wanted.filter((each) => each === size).length);
       if (!wanted.includes(before)) resizedAfter ??= seconds;
@@ -78,7 +78,7 @@ describe("a resize in place of many services", () => {
   });
 
   it("begins other pipes while nodes have no room for the first ones", async () => {
-    const { seconds, mostBegun, mostPaused, replaced } = await resizeAll("Deferred");
+    const { seconds, mostBegun, mostPaused, replaced } = await resizeAll("Deferred", 200);
     expect(mostBegun).toBe(SERVICES);
     expect(mostPaused).toBe(0);
     expect(replaced).toBe(SERVICES);
