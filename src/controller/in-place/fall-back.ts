@@ -1,11 +1,15 @@
 import { amountOf } from "../../capacity/pod-requests.ts";
 import type { FallbackReason } from "../../crd/fallback-reasons.ts";
-import { sameSize } from "../../domain/size.ts";
 import type { Container } from "../../kube/pods.ts";
 import type { Action, InPlaceAction } from "../actions.ts";
 import type { ActivePod, Failure, PipeDecision, Problem, Subject } from "../assessment.ts";
-import { type Fallback, type InPlaceFailure, isOfOtherResources } from "../observe/last-rollout.ts";
-import { hasAnyResource, isOfTemplate, templateResources } from "../observe/pipe-view.ts";
+import {
+  type Fallback,
+  type InPlaceFailure,
+  isOfOtherResources,
+  type OutOfMemory,
+} from "../observe/last-rollout.ts";
+import { hasAnyResource, isOfTemplate, type PipeView, templateResources } from "../observe/pipe-view.ts";
 import type { ContainerView, PodView } from "../observe/pod-view.ts";
 import {
   formatAllotment,
@@ -77,17 +81,40 @@ function isStarved({ pod, own }: ActivePod, { limits }: SomeResources): boolean 
 }
 
 /**
- * True if a container of the pipe was OOM-killed since it got the size that its service loses again. It is killed again
- * and again, so a rollout to more memory interrupts nothing that runs well.
+ * True if a container of the pipe was OOM-killed with less memory than its service gets now. It is killed again and
+ * again, so a rollout to more memory interrupts nothing that runs well.
  */
-export function isOutOfMemory({ outOfMemory, pipe: { lastRollout }, active }: Subject): boolean {
+export function isOutOfMemory(subject: Subject): boolean {
+  const { outOfMemory, pipe, active, target } = subject;
   if (!outOfMemory) return false;
-  const isOfRollout = lastRollout !== undefined && sameSize(lastRollout.size, outOfMemory.size);
+  const memoryOf = (limits: SomeResources["limits"] | undefined) => amountOf(limits?.memory ?? undefined);
+  const isTooSmall = (limits: SomeResources["limits"] | undefined) =>
+    memoryOf(limits) < memoryOf(target.limits);
+  const isTemplateTooSmall = isTooSmall(templateResources(pipe)?.limits);
+  const sinceMs = killedSinceMs(pipe, outOfMemory, isTemplateTooSmall);
+  return active.some(
+    ({ own }) =>
+      own?.isOomKilled &&
+      own.restartedAtMs >= sinceMs &&
+      // If the template has enough memory, its pods lack it only while they run with less.
+      (isTemplateTooSmall || isTooSmall((own.actual ?? own.resources)?.limits)),
+  );
+}
+
+/** Since when a kill shows that the pipe needs the larger size. Before that, its containers had another size. */
+function killedSinceMs(
+  { lastRollout }: PipeView,
+  { atMs }: OutOfMemory,
+  isTemplateTooSmall: boolean,
+): number {
+  if (!lastRollout) return atMs;
+  const { inPlaceStartedAtMs, startedAtMs, isRollback, attempts } = lastRollout;
+  // Pods that a rollback kept still show the kills before it.
+  if (inPlaceStartedAtMs === undefined && isRollback) return atMs;
+  const sinceMs = inPlaceStartedAtMs ?? startedAtMs;
+  const isUndone = inPlaceStartedAtMs !== undefined && attempts === 0;
   // Another pipe showed the shortage, and the template of this one had not followed yet.
-  const sinceMs = isOfRollout
-    ? (lastRollout.inPlaceStartedAtMs ?? lastRollout.startedAtMs)
-    : outOfMemory.atMs;
-  return active.some(({ own }) => own?.isOomKilled && own.restartedAtMs >= sinceMs);
+  return isTemplateTooSmall || isUndone ? sinceMs : Math.max(sinceMs, atMs);
 }
 
 /** True if the container would get less memory than it runs with. */

@@ -368,6 +368,111 @@ describe("a service that ran out of memory", () => {
       expect(actionsFor(other, { lastRollout: restarted }).summary).toEqual(["return-pod a-1"]);
     });
 
+    describe("although its container was killed before,", () => {
+      const EIGHT = sizeOfCores(8);
+      const deferral = { type: "PodResizePending", reason: "Deferred", message: "no room" } as const;
+      const runs = (size: Size, killedAtMs: number, pod: Partial<PodView> = {}, asked = size) =>
+        aPod("a-1", pod, {
+          resources: amounts(asked),
+          actual: amounts(size),
+          restartCount: 2,
+          restartedAtMs: killedAtMs,
+          isOomKilled: true,
+        });
+      /** A pipe that got this size half an hour ago, and whose service ran out of memory an hour ago. */
+      const settled = (size: Size, changes: Partial<LastRollout> = {}): Partial<PipeView> => ({
+        size,
+        lastRollout: aRollout(size, {
+          lastGoodSize: ONE,
+          inPlaceStartedAtMs: NOW_MS - 30 * MINUTE,
+          startedAtMs: NOW_MS - 29 * MINUTE,
+          cameUp: true,
+          outOfMemory: { ...RECORD, atMs: NOW_MS - 60 * MINUTE },
+          ...changes,
+        }),
+      });
+      const earlier = NOW_MS - 60 * MINUTE;
+      const later = NOW_MS - 10 * MINUTE;
+
+      it.each<[string, number]>([
+        ["when its service ran out of memory", earlier],
+        ["since then", earlier + 10 * MINUTE],
+        ["with the larger size of the boost", later],
+      ])("waits for the window at the end of a boost if that was %s", (_, killedAtMs) => {
+        const failure = { ...inPlaceFailure, reason: "ResizeError" } as const;
+        const { summary, sizing } = actionsFor(
+          runs(EIGHT, killedAtMs),
+          settled(EIGHT, { inPlaceFailure: failure }),
+        );
+        expect(summary).toEqual([]);
+        expect(sizing).toMatchObject({ waitReason: "window" });
+      });
+
+      it.each([earlier, later])("waits for the window if its tier got a smaller maximum", (killedAtMs) => {
+        const failure = { ...inPlaceFailure, size: TWO, reason: "ResizeError" } as const;
+        const { summary, sizing } = actionsFor(
+          runs(FOUR, killedAtMs),
+          settled(FOUR, { inPlaceFailure: failure }),
+          { tier: tierOf(2) },
+        );
+        expect(summary).toEqual([]);
+        expect(sizing).toMatchObject({ waitReason: "window" });
+      });
+
+      it("waits for the window if its tier got a larger maximum, unless it was killed with the smaller one", () => {
+        const pipe = settled(TWO, { inPlaceFailure });
+        expect(actionsFor(runs(TWO, earlier), pipe).summary).toEqual([]);
+        expect(actionsFor(runs(TWO, later), pipe).summary).toEqual(["a 4000m/16Gi"]);
+        const deferred = { resize: deferral, resizedAtMs: NOW_MS - 2 * MINUTE };
+        const recreated = { ...settled(TWO), stopsOldPodsFirst: true };
+        expect(actionsFor(runs(TWO, earlier, deferred, FOUR), recreated).summary).toEqual([]);
+        expect(actionsFor(runs(TWO, later, deferred, FOUR), recreated).summary).toEqual([
+          "search room for a",
+        ]);
+      });
+
+      it("does not wait if its service runs out of memory at the size that it had returned to", () => {
+        const outOfMemory = { ...RECORD, previous: EIGHT, pipe: "b" };
+        const pipe = settled(FOUR, { outOfMemory, inPlaceFailure: { ...inPlaceFailure, size: EIGHT } });
+        expect(actionsFor(runs(FOUR, later), pipe).summary).toEqual(["a 8000m/32Gi"]);
+        expect(actionsFor(runs(EIGHT, later), pipe).summary).toEqual(["a 8000m/32Gi"]);
+        expect(actionsFor(runs(FOUR, earlier), pipe).summary).toEqual([]);
+      });
+
+      describe("while its template has its old size again, and its pods cannot get that in place,", () => {
+        const outOfMemory = { ...RECORD, pipe: "b" };
+        const inPlace = { ...inPlaceFailure, reason: "Infeasible" } as const;
+        const infeasible = { resize: { ...deferral, reason: "Infeasible" }, resizedAtMs: NOW_MS - MINUTE };
+        const stuck = (killedAtMs: number) => runs(ONE, killedAtMs, infeasible, FOUR);
+
+        it("does not wait if the commit to the smaller size was undone", () => {
+          const undone = settled(FOUR, { attempts: 0, outOfMemory, inPlaceFailure: inPlace });
+          expect(actionsFor(stuck(later), undone).summary).toEqual(["replace-pods a"]);
+          expect(actionsFor(stuck(earlier), undone).summary).toEqual([]);
+          const { lastRollout } = settled(ONE, { attempts: 0, outOfMemory, inPlaceFailure: inPlace });
+          const other = { isRollback: true, lastGoodSize: FOUR, generation: 0 } as const;
+          const adopted = { ...undone, lastRollout: lastRollout && { ...lastRollout, ...other } };
+          expect(actionsFor(stuck(later), adopted).summary).toEqual(["replace-pods a"]);
+        });
+
+        it("waits for the window if the container that was killed has its old size", () => {
+          const undone = settled(FOUR, { attempts: 0, outOfMemory, inPlaceFailure: inPlace });
+          const { containers } = runs(FOUR, later);
+          const healthy = { ...stuck(0), metadata: { ...aPod("a-2").metadata } };
+          const pods = [{ ...aPod("a-1"), containers }, healthy];
+          const { summary, sizing } = decided(pods, { pipe: undone, changes: { rolloutWindow } });
+          expect(summary).toEqual([]);
+          expect(sizing).toMatchObject({ waitReason: "window" });
+        });
+
+        it("waits for the window if its template never had the smaller one, and the kill may have come before that", () => {
+          const pipe = settled(FOUR, { outOfMemory, inPlaceFailure: inPlace });
+          expect(actionsFor(stuck(later), pipe).summary).toEqual([]);
+          expect(actionsFor(stuck(RECORD.atMs + SECOND), pipe).summary).toEqual(["replace-pods a"]);
+        });
+      });
+    });
+
     it("is searched room on other nodes if it stops its old pods first", () => {
       const resize = { type: "PodResizePending", reason: "Deferred", message: "no room" } as const;
       const { resources } = aResizedPod("a-1").containers[0] ?? {};

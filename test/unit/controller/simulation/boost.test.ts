@@ -238,6 +238,20 @@ describe("a boost", () => {
       expect(group.uids()).toEqual(group.before);
     });
 
+    it("waits for the rollout window at its end if the pods cannot get the previous size in place, although they were killed before", async () => {
+      group.simulation.addService(1, { rolloutWindow: '{schedule: "0 0 1 1 *", duration: 1h}' });
+      group.simulation.boost(1, 8, HOUR);
+      await group.run(5 * MINUTE);
+      group.expectSettled(8);
+      // The programs use more than the smaller limit.
+      group.workloads.outcome = ({ spec }) => (sizeOf(spec.containers[0]) === "2000m/8Gi" ? "Error" : "Done");
+      await group.run(2 * HOUR);
+      expect(group.podSizes()).toEqual(["8000m/32Gi", "8000m/32Gi"]);
+      const waiting = group.simulation.status(1).pipes?.pending?.map(({ message }) => message);
+      expect(waiting).toContainEqual(expect.stringContaining("waiting for the rollout window"));
+      expect(group.uids()).toEqual(group.before);
+    });
+
     it.each([false, true])(
       "gets the size of a later boost if it runs out of memory again at the previous one (restart of the controller: %s)",
       async (isRestarted) => {
