@@ -96,13 +96,15 @@ function record(assessment: Assessment): readonly PipeAction[] {
  */
 function withoutOtherSizes(lastRollout: LastRollout, { subject, state }: Assessment): LastRollout {
   if (state !== "done") return lastRollout;
-  const { desired, keptOutOfMemory, scaling, requestId } = subject;
+  const { desired, keptOutOfMemory, scaling } = subject;
   const { isRollback, inPlaceFailure, outOfMemory } = lastRollout;
   const { uid: scalingUid, generation: scalingGeneration } = scaling.metadata;
-  const rolledBackTo = { size: desired, isRollback: false, failure: undefined, attempts: 0 };
+  // Nothing was done for the present request, whose trace would begin with the rollback.
+  const noAttempt = { attempts: 0, failure: undefined, requestId: undefined };
+  const rolledBackTo = { size: desired, isRollback: false, ...noAttempt };
   const changes: Partial<LastRollout> = {
     ...(isRollback && !isOfOtherResources(lastRollout)
-      ? { ...rolledBackTo, scalingUid, scalingGeneration, requestId }
+      ? { ...rolledBackTo, scalingUid, scalingGeneration }
       : {}),
     ...(inPlaceFailure && !sameSize(inPlaceFailure.size, desired) ? { inPlaceFailure: undefined } : {}),
     // A retry may have been requested, too.

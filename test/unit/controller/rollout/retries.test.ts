@@ -2,7 +2,9 @@ import { describe, expect, it } from "vitest";
 import type { Action } from "../../../../src/controller/actions.ts";
 import { decide } from "../../../../src/controller/decide/decide.ts";
 import { annotationSubject, type LastRollout } from "../../../../src/controller/observe/last-rollout.ts";
+import type { PipeScalingView } from "../../../../src/controller/observe/pipe-scaling-view.ts";
 import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
+import { formatScalingRequest } from "../../../../src/crd/scaling-request.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
 import { actionsFor, failuresIn, statesFor, summaries } from "../../../support/fixtures/decisions.ts";
 import {
@@ -73,10 +75,15 @@ describe("a pipe that has its old size again, which is requested now", () => {
   });
   const inPlaceFailure = { size: FOUR, reason: "Deferred", message: "no room", atMs: NOW_MS } as const;
   /** The actions while one core is requested. */
-  const written = (lastRollout: LastRollout, changes: Partial<PipeView> = {}) => {
+  const written = (
+    lastRollout: LastRollout,
+    changes: Partial<PipeView> = {},
+    asked: Partial<PipeScalingView> = {},
+  ) => {
     const metadata = { ...aScaling(1).metadata, generation: 8 };
     const pipe = aPipe("a", { lastRollout, stopsOldPodsFirst: true, ...changes });
-    const { actions } = decide(aSnapshot([pipe], { scaling: aScaling(1, { metadata }) }), DECIDE_OPTIONS);
+    const scaling = aScaling(1, { metadata, ...asked });
+    const { actions } = decide(aSnapshot([pipe], { scaling }), DECIDE_OPTIONS);
     return actions;
   };
   const rolloutIn = (actions: readonly Action[]) =>
@@ -93,6 +100,21 @@ describe("a pipe that has its old size again, which is requested now", () => {
     expect(decide(aSnapshot([pipe]), DECIDE_OPTIONS).actions).toMatchObject([
       { type: "resize", rollout: { size: FOUR, attempts: 1 } },
     ]);
+  });
+
+  it("has a record of neither request, because the trace of the present one would begin with the rollback", () => {
+    const [first, second] = ["0b7f6c1e-3a52-4d0a-9c1b-5f0e7a7d2c11", "1c8f6c1e-3a52-4d0a-9c1b-5f0e7a7d2c22"];
+    const size = { replicaCpuMillicores: 1000, replicaMemoryGb: 4 };
+    const requestedAt = new Date(NOW_MS - 1000).toISOString();
+    const requestAnnotation = formatScalingRequest({
+      requestId: second,
+      apiKey: "key",
+      requestedAt,
+      ...size,
+    });
+    const after = rolloutIn(written({ ...rolledBack, requestId: first }, {}, { requestAnnotation }));
+    expect(after).toMatchObject({ startedAtMs: 9, isRollback: false });
+    expect(after?.requestId).toBeUndefined();
   });
 
   it("has no conflict with another writer because this process wrote the size before the rollback", () => {
