@@ -129,8 +129,9 @@ function rolledBack(subject: Subject): Failure | undefined {
 function fieldConflict(subject: Subject): Failure | undefined {
   const { pipe, desired, nowMs, timeouts } = subject;
   const { lastRollout } = pipe;
-  // After a rollback, the template has what the controller wrote last.
-  const rolledBackAtMs = hasAppliedSize(pipe) && lastRollout?.generation ? lastRollout.startedAtMs : 0;
+  // After a rollback, the template has what the controller wrote last. A clock may have been ahead before.
+  const startedAtMs = hasAppliedSize(pipe) && lastRollout?.generation ? lastRollout.startedAtMs : 0;
+  const rolledBackAtMs = startedAtMs <= nowMs ? startedAtMs : 0;
   const records = [recordOf(subject, "resize"), recordOf(subject, "commit")];
   const known = records.flatMap((record) =>
     record?.outcome.type === "done" && record.lastAtMs >= rolledBackAtMs
