@@ -138,7 +138,8 @@ function readinessAtMs({ active }: Subject): number {
 }
 
 function podProblem(subject: Subject): Problem | undefined {
-  for (const each of subject.active) {
+  // Nothing happens to a pod that has the size, and a restart of it is judged by other rules.
+  for (const each of subject.active.filter(({ state }) => state !== "done")) {
     const found = unnamedContainer(each.pod, subject.container) ?? problemOf(each, subject.target);
     if (!found) continue;
     const problem = { reason: found.reason, message: `pod ${each.pod.metadata.name}: ${found.message}` };

@@ -1,9 +1,11 @@
+import { amountOf } from "../../capacity/pod-requests.ts";
 import { rolloutWindowAt } from "../../domain/rollout-window.ts";
 import { sameSize } from "../../domain/size.ts";
 import { formatTime } from "../../kube/time.ts";
 import { elapsedMs } from "../../runtime/elapsed.ts";
 import type { ActivePod, Failed, PodState, PodsStep, Problem, Subject } from "../assessment.ts";
 import type { Fallback } from "../observe/last-rollout.ts";
+import { templateResources } from "../observe/pipe-view.ts";
 import type { ContainerView, PodView } from "../observe/pod-view.ts";
 import { isOpen } from "../observe/write-record.ts";
 import { begunAtMs, isAsCreated, mayReplacePods, podsAtOnce } from "../pods.ts";
@@ -87,13 +89,32 @@ function restartedContainer(each: ActivePod, subject: Subject): ContainerView | 
   if (UNAPPLIED.includes(state) || isAsCreated(each)) return undefined;
   // The pod ran the size before its template followed. Since then, its restarts are a matter of health.
   if (state === "done" && sameSize(subject.pipe.size, subject.desired)) return undefined;
-  const known = subject.writes.pendingRuns(pod.metadata.uid) ?? record?.runs;
-  const runs = own?.otherResizedAtMs === undefined ? known?.split(",") : undefined;
+  const pendingRuns = subject.writes.pendingRuns(pod.metadata.uid);
+  const runs = own?.otherResizedAtMs === undefined ? (pendingRuns ?? record?.runs)?.split(",") : undefined;
   const resizedAtMs = own?.otherResizedAtMs ?? pod.resizedAtMs ?? Number.POSITIVE_INFINITY;
+  const hasRestarted = (container: ContainerView, at: number) =>
+    !container.isRunning || (runs ? runs[at] !== runOf(container) : container.restartedAtMs > resizedAtMs);
+  // Nothing shows when the kubelet granted a resize that it had deferred.
+  const mayBeUnrelated = state === "done" && pendingRuns === undefined;
   return pod.containers.find(
     (container, at) =>
-      !container.isRunning || (runs ? runs[at] !== runOf(container) : container.restartedAtMs > resizedAtMs),
+      hasRestarted(container, at) && !(mayBeUnrelated && isUnrelated(container, each, subject)),
   );
+}
+
+/**
+ * True if a run of a container ended so long after the resize that this was a matter of health: the template may wait
+ * for hours for another pod. With less memory, a program may be OOM-killed at any time because of that.
+ */
+function isUnrelated(container: ContainerView, each: ActivePod, subject: Subject): boolean {
+  const { pipe, target, nowMs, timeouts } = subject;
+  const before = templateResources(pipe)?.limits.memory ?? undefined;
+  const isSmaller = amountOf(before) > amountOf(target.limits.memory ?? undefined);
+  if (isSmaller && container.isOomKilled && container.name === each.own?.name) return false;
+  const begunMs = begunAtMs(each, subject);
+  // The status of a container shows the end of its last run only when the kubelet is about to start it again.
+  const isEnding = !container.isRunning && container.restartedAtMs < begunMs;
+  return (isEnding ? nowMs : container.restartedAtMs) > begunMs + timeouts.resizeMs;
 }
 
 const UNAPPLIED: readonly PodState[] = ["unchanged", "deferred", "infeasible"];

@@ -207,9 +207,9 @@ export class HeldSet {
     this.#workloads.deletePod(name, graceMs);
   }
 
-  /** The container of a pod crashes, and starts again after this time. */
-  crash(name: string, stopMs: number): void {
-    this.#workloads.crash(name, stopMs);
+  /** The container of a pod ends for a reason, and starts again after this time. */
+  crash(name: string, stopMs: number, reason?: string): void {
+    this.#workloads.crash(name, stopMs, reason);
   }
 
   /** The readiness probe of a running pod begins to fail, or to succeed. */

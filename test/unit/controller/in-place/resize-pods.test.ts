@@ -390,6 +390,46 @@ describe("a resize in place does not go on", () => {
     expect(at(NOW_MS - 6000)).toEqual({ type: "resize", actions: [] });
   });
 
+  it("but a container may restart later than a resize may take, whether or not this process resized the pod", () => {
+    const resizedAtMs = NOW_MS - 60 * MINUTE;
+    const write = aPodWrite("a", { runs: runsOf(aPod("a")), lastAtMs: resizedAtMs });
+    const at = (
+      afterMs: number,
+      changes: Partial<ContainerView> = {},
+      writes: readonly Write[] = [write],
+    ) => {
+      const ended = {
+        restartCount: 1,
+        containerId: "other",
+        restartedAtMs: resizedAtMs + afterMs,
+        ...changes,
+      };
+      return stepOf([aResizedPod("a", { resizedAtMs }, ended), aPod("b")], writes);
+    };
+    for (const isRunning of [true, false])
+      for (const writes of [[], [write]]) {
+        expect(at(2 * MINUTE, { isRunning }, writes)).toMatchObject({ reason: "Restarted" });
+        expect(resizedNext(at(2 * MINUTE + 1, { isRunning }, writes))).toEqual(["b"]);
+      }
+    // The container has just ended, and its status shows the end only later.
+    expect(resizedNext(at(0, { isRunning: false, restartedAtMs: 0 }))).toEqual(["b"]);
+    // Nothing shows when the resize was granted.
+    const pending = { ...someWrites([]), pendingRuns: () => runsOf(aPod("a")) };
+    const restarted = { restartCount: 1, containerId: "other", restartedAtMs: NOW_MS - MINUTE };
+    const granted = aResizedPod("a", { resizedAtMs }, restarted);
+    expect(stepOf([granted], [], { writes: pending })).toMatchObject({ reason: "Restarted" });
+  });
+
+  it("also if a container is OOM-killed later, with less memory", () => {
+    const resizedAtMs = NOW_MS - 60 * MINUTE;
+    const killed = { restartCount: 1, restartedAtMs: NOW_MS, isOomKilled: true };
+    const pods = [aResizedPod("a", { resizedAtMs }, killed), aPod("b")];
+    const from = (size: PipeView["size"], changes: Partial<PipeView> = {}) =>
+      stepOf(pods, [], {}, { size, ...changes });
+    expect(from(sizeOfCores(8))).toMatchObject({ reason: "Restarted" });
+    expect(resizedNext(from(ONE))).toEqual(["b"]);
+  });
+
   it("but a container may restart while the kubelet defers the resize, because it has applied nothing", () => {
     const resize = { type: "PodResizePending", reason: "Deferred", message: "no room" } as const;
     const restartedOnce = { restartCount: 1, containerId: "other", restartedAtMs: NOW_MS - 1000 };

@@ -111,6 +111,77 @@ describe("a StatefulSet with a pod on a lost node, which never ends", () => {
   });
 });
 
+describe("a StatefulSet whose template waits for a pod on a lost node", () => {
+  const strategies = ["InPlaceOrRollout", "InPlace"] as const;
+
+  /** The other pods have had the size for an hour. */
+  async function waiting(cores: number, options: Options = {}): Promise<HeldSet> {
+    const held = await start(options);
+    if (cores < 2) {
+      held.request(8);
+      await held.run(HOUR);
+    }
+    held.deletePod("a-1", DAY);
+    held.request(cores);
+    await held.run(HOUR);
+    expect(sizes(held)).toMatchObject({
+      "a-0": `${cores}000m/${4 * cores}Gi`,
+      "a-1": cores < 2 ? EIGHT : ONE,
+    });
+    return held;
+  }
+
+  it.each(strategies)("keeps its pods although their containers restart: strategy %s", async (strategy) => {
+    const held = await waiting(4, { podManagementPolicy: "Parallel", strategy });
+    const before = uidsOf(held, "a-0", "a-2");
+    held.crash("a-0", 0);
+    await held.run(MINUTE);
+    held.crash("a-2", MINUTE);
+    await held.run(HOUR);
+    expect(sizes(held)).toEqual({ "a-0": FOUR, "a-1": ONE, "a-2": FOUR });
+    held.simulation.start();
+    await held.run(HOUR);
+    expect(pending(held)).toMatchObject([{ state: "Resized" }]);
+    // The next pod is resized even while another container is in its back-off.
+    held.crash("a-0", 5 * MINUTE);
+    held.deletePod("a-1", 0);
+    await held.run(4 * MINUTE);
+    expect(sizes(held)).toMatchObject({ "a-1": FOUR });
+    await held.run(10 * MINUTE);
+    held.expectSettled(4);
+    expect(uidsOf(held, "a-0", "a-2")).toEqual(before);
+    expectNoRollout(held);
+  });
+
+  it.each(strategies)(
+    "still gives up a size with which a container restarts at once: strategy %s",
+    async (strategy) => {
+      const held = await start({ strategy });
+      held.deletePod("a-1", DAY);
+      held.request(4);
+      await held.run(90 * SECOND);
+      held.crash("a-0", 0);
+      await held.run(MINUTE);
+      expect(sizes(held)).toEqual({ "a-0": ONE, "a-1": ONE, "a-2": ONE });
+    },
+  );
+
+  it.each(strategies)("still gives up less memory that is not enough: strategy %s", async (strategy) => {
+    const held = await waiting(1, { strategy });
+    held.crash("a-0", 0, "OOMKilled");
+    await held.run(20 * SECOND);
+    expect(sizes(held)).toEqual({ "a-0": EIGHT, "a-1": EIGHT, "a-2": EIGHT });
+  });
+
+  it("keeps more memory that is not enough", async () => {
+    const held = await waiting(4);
+    held.crash("a-0", 10 * SECOND, "OOMKilled");
+    await held.run(HOUR);
+    expect(sizes(held)).toMatchObject({ "a-0": FOUR, "a-2": FOUR });
+    expectNoRollout(held);
+  });
+});
+
 describe("a StatefulSet that is scaled down, and whose pods take 10 min to end", () => {
   it("keeps the pods that are left", async () => {
     const held = await start();

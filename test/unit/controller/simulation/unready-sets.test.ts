@@ -93,4 +93,15 @@ describe("a StatefulSet whose pod is not ready since the template followed the p
     expect([...sizes]).toEqual([EIGHT, FOUR]);
     expectNoRollout(held);
   });
+
+  it("keeps its pods when a restart makes the pod ready", async () => {
+    const held = await resizedTwice();
+    const before = held.uids();
+    await held.run(HOUR);
+    held.crash("a-1", 10 * SECOND);
+    await held.run(MINUTE);
+    held.expectSettled(8);
+    expect(held.uids()).toEqual(before);
+    expectNoRollout(held);
+  });
 });
