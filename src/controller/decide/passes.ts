@@ -56,7 +56,7 @@ export function decidePipes(
   given: Pick<Draft, "snapshot" | "scaling" | "options" | "sizing">,
 ): Required<Omit<Decision, "stranded">> {
   const waiting = given.sizing.assessments.filter(
-    (each) => each.state === "waiting" && each.pipe.replicas > 0 && !isHindered(each),
+    (each) => each.state === "waiting" && each.pipe.replicas > 0 && isPlanned(each),
   );
   const first: Draft = { ...given, waiting, plan: NO_PLAN, actions: [], waitsForCommit: false };
   const { actions, sizing, waitsForCommit } = PASSES.reduce((draft, pass) => pass(draft), first);
@@ -81,7 +81,7 @@ function openWindow(draft: Draft): Draft {
 function choose(draft: Draft): Draft {
   const { options, sizing } = draft;
   const { serviceLimit, window } = sizing;
-  const assessments = sizing.assessments.filter((each) => !isHindered(each));
+  const assessments = sizing.assessments.filter(isPlanned);
   // A return to more memory in place is urgent and restarts nothing, so it waits neither for a canary nor for a window.
   const urgent = sizing.outOfMemory ? draft.waiting.filter(isInPlace) : [];
   const isUrgent = (each: Assessment) => urgent.includes(each);
@@ -116,6 +116,15 @@ function withoutPriorFailure(each: Assessment): Assessment {
 }
 
 const ROLLING_BACK = { state: "rolling", phase: "rolling-back" } as const;
+
+/**
+ * A pipe that would be resized in place and has no pods yet has no first write, so no other pipe waits for it: the pods
+ * of a StatefulSet may be terminating for as long as their node is lost.
+ */
+function isPlanned(each: Assessment): boolean {
+  const { pipe, subject } = each;
+  return !isHindered(each) && !(isInPlace(each) && pipe.replicas > 0 && subject.active.length === 0);
+}
 
 function isInPlace({ next }: Assessment): boolean {
   return next?.type === "begin" && !next.way.replacesPods;

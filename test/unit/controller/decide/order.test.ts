@@ -1,7 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
 import { actionsFor, statesFor } from "../../../support/fixtures/decisions.ts";
+import { aPod } from "../../../support/fixtures/pod.ts";
 import {
+  aLabelledPipe,
   aPipe,
   aRollout,
   aScaling,
@@ -14,6 +16,7 @@ import {
   rollingTo,
   UNDER_WAY,
 } from "../../../support/fixtures/snapshot.ts";
+import { aStatefulPipe } from "../../../support/fixtures/stateful-set.ts";
 
 const FOUR = sizeOfCores(4);
 
@@ -28,6 +31,17 @@ describe("the pipes of a service that is rescaled", () => {
     expect(actionsFor(aSnapshot([ill, aPipe("b")]))).toEqual(["b 4000m/16Gi"]);
     const crashing = aPipe("a", { rollout: { ...COMPLETE, isAvailable: false } });
     expect(actionsFor(aSnapshot([crashing, aPipe("b")]))).toEqual(["b 4000m/16Gi"]);
+  });
+
+  it("do not wait for one whose pods are all terminating, and which is resized in place when it has new ones", () => {
+    const { inTurn, rollout } = aStatefulPipe({ status: { replicas: 1, updatedReplicas: 0 } });
+    const ending = aLabelledPipe("a", { replicas: 1, inTurn, rollout });
+    const crashing = aPipe("b", { rollout: { ...COMPLETE, isAvailable: false } });
+    const ended = new Map([["a", [aPod("a-0", { isTerminating: true, isActive: false })]]]);
+    const next = (pods: typeof ended) =>
+      actionsFor(aSnapshot([ending, crashing], { strategy: "InPlaceOrRollout", pods }));
+    expect(next(ended)).toEqual(["b 4000m/16Gi"]);
+    expect(next(new Map([["a", [aPod("a-0")]]]))).not.toContain("b 4000m/16Gi");
   });
 
   it("follow the canary within the limits", () => {

@@ -21,6 +21,7 @@ import {
   DECIDE_OPTIONS,
   NOW_MS,
 } from "../../../support/fixtures/snapshot.ts";
+import { aStatefulPipe } from "../../../support/fixtures/stateful-set.ts";
 import { aPodWrite, aWrite, failed, someWrites } from "../../../support/fixtures/writes.ts";
 
 const ONE = sizeOfCores(1);
@@ -307,6 +308,14 @@ describe("a service that ran out of memory", () => {
     expect(summary).toEqual(["resize-pod a-1", "resize-pod c-1"]);
     expect(sizing).toMatchObject({ waitReason: "canary", blockedBy: ["a", "c"] });
     expect(decided([aResizedPod("a-1")], given).summary).toContain("b 4000m/16Gi");
+  });
+
+  it("gets it by a rollout although all pods of another pipe are terminating, for however long", () => {
+    const { inTurn, rollout } = aStatefulPipe({ status: { replicas: 1, updatedReplicas: 0 } });
+    const others = [shrunkPipe("b", 1, { inTurn, rollout })];
+    const otherPods = [["b", [aPod("b-0", { isTerminating: true, isActive: false })]]] as const;
+    const pipe = { ...recorded, templateProblem: NO_LABEL };
+    expect(decided([killed("a-1", 2)], { pipe, others, otherPods }).summary).toEqual(["a 4000m/16Gi"]);
   });
 
   describe("while the rollout window is closed, and a pipe needs a rollout", () => {
