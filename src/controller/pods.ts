@@ -1,6 +1,6 @@
 import type { ActivePod, PodState, Subject } from "./assessment.ts";
 import { DATABASE_TYPE, TYPE_LABEL } from "./names.ts";
-import { isOfTemplate, numberOf } from "./observe/pipe-view.ts";
+import { isHeld, isOfTemplate, numberOf } from "./observe/pipe-view.ts";
 import { type ContainerView, isReplica, type PodView } from "./observe/pod-view.ts";
 import { formatAllotment, hasResources, type Resources, resourcesFor } from "./observe/resources.ts";
 import { isOpen } from "./observe/write-record.ts";
@@ -110,14 +110,18 @@ export function unseenPods({ pipe, pods }: Pick<Subject, "pipe" | "pods">): stri
 }
 
 /**
- * True if every wanted pod exists, and all pods are of the current template, whatever their states. For as long as a
- * pod of a StatefulSet terminates, Kubernetes counts it among all pods, but not among those of the template.
+ * True if every wanted pod exists, and all pods are of the current template, whatever their states, except those that
+ * their owner keeps from rollouts with a partition. For as long as a pod of a StatefulSet terminates, Kubernetes counts
+ * it among all pods, but not among those of the template.
  */
 export function areUpdated({ pipe, pods, active }: Pick<Subject, "pipe" | "pods" | "active">): boolean {
   const { rollout, inTurn, replicas } = pipe;
   if (rollout.isUpdated || !inTurn || !rollout.isSeen) return rollout.isUpdated;
-  if (!pods.some(({ isTerminating }) => isTerminating) || rollout.replicas < replicas) return false;
-  return seesAllPods({ pipe, pods }) && active.every(({ pod }) => isOfTemplate(pipe, pod));
+  const older = active.filter(({ pod }) => !isOfTemplate(pipe, pod));
+  const isExplained = older.length > 0 || pods.some(({ isTerminating }) => isTerminating);
+  if (!isExplained || rollout.replicas < replicas || !seesAllPods({ pipe, pods })) return false;
+  const isPartition = inTurn.hold !== undefined && inTurn.hold.pods < replicas;
+  return older.every(({ pod }) => isPartition && isHeld(pipe, pod));
 }
 
 /** Returns true if every pod runs with the desired size, or if there are no pods. */

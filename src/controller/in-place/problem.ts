@@ -104,7 +104,7 @@ function areTerminating({ pipe, pods, active }: Subject): boolean {
  * True if all pods of a StatefulSet were ready with its template before, or with another size of it. Then a pod that is
  * not ready says nothing about a rollout. A Deployment shows this in its condition Progressing.
  */
-function hasCompleted(pipe: PipeView): boolean {
+export function hasCompleted(pipe: PipeView): boolean {
   const { inTurn } = pipe;
   if (!inTurn) return false;
   return inTurn.isOfOneRevision || inTurn.hold?.isOnDelete || (hasComeUp(pipe) && !isChangedByOwner(pipe));

@@ -13,7 +13,7 @@ import { dueAtMs, failureOf } from "../retry.ts";
 import { heldBy } from "../rollout/rules.ts";
 import { standingFailure } from "./drift.ts";
 import { fallsBack, isFollowedByRollout, podsToReturn, waitsInPlace } from "./fall-back.ts";
-import { failedBefore } from "./problem.ts";
+import { failedBefore, hasCompleted } from "./problem.ts";
 import { podsStep, refusedSize } from "./resize-pods.ts";
 import { IN_PLACE, REPLACE_PODS, replacedBefore } from "./way.ts";
 
@@ -42,11 +42,14 @@ export function podsFollow(subject: Subject): PipeDecision | undefined {
   return { ...waitsFor(IN_PLACE), failure: step.failure, recheckAtMs };
 }
 
-/** A container that crashes because of its size is never available, so only pods that were not resized have to be. */
+/**
+ * A container that crashes because of its size is never available, so only pods that were not resized have to be. In a
+ * StatefulSet, a pod may have been created while another one was not ready.
+ */
 function isStable(subject: Subject): boolean {
   const { pipe, active } = subject;
   const areOurs = active.every(({ state, pod }) => state === "done" || pod.resizedAtMs !== undefined);
-  return pipe.rollout.isComplete || (areOurs && areUpdated(subject));
+  return pipe.rollout.isComplete || ((areOurs || hasCompleted(pipe)) && areUpdated(subject));
 }
 
 /** With the strategy Rollout, pods of an earlier template get the size only by a rollout, if their owner allows one. */

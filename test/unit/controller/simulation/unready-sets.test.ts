@@ -105,3 +105,35 @@ describe("a StatefulSet whose pod is not ready since the template followed the p
     expectNoRollout(held);
   });
 });
+
+describe("a StatefulSet whose template followed the pods while one of them was not ready", () => {
+  it("has a pod resized that is created during the hold with the size from before", async () => {
+    const held = await start({ podManagementPolicy: "Parallel" });
+    held.onArrival("hold", () => held.deletePod("a-2", 0));
+    held.request(4);
+    await held.run(5 * MINUTE);
+    expect(actual(held)).toEqual([FOUR, FOUR, FOUR]);
+    await held.run(HOUR);
+    held.probe("a-1", true);
+    await held.run(MINUTE);
+    held.expectSettled(4);
+    expectNoRollout(held);
+  });
+
+  it.each([1, 2])(
+    "has a pod resized that its owner keeps at the size from before: partition %i",
+    async (partition) => {
+      const held = await start({ updateStrategy: { type: "RollingUpdate", rollingUpdate: { partition } } });
+      held.request(4);
+      await held.run(MINUTE);
+      held.deletePod("a-0", SECOND);
+      await held.run(5 * MINUTE);
+      expect(actual(held)).toEqual([FOUR, FOUR, FOUR]);
+      await held.run(HOUR);
+      held.probe("a-1", true);
+      await held.run(MINUTE);
+      expect(actual(held)).toEqual([FOUR, FOUR, FOUR]);
+      expectNoRollout(held);
+    },
+  );
+});
