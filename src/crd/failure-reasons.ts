@@ -70,8 +70,8 @@ export const FAILURE_REASON_TABLE = {
     sentence: "This size is not allowed for the pipe.",
     shows: "Stalled",
     meaning:
-      "The API server rejects the Deployment or the StatefulSet with this size, because it is invalid or a policy denies it; or it rejects the size for running pods because of a quota or a LimitRange, so new pods would be rejected too; or a webhook changes other fields in each write of the controller. Nothing was restarted.",
-    remedy: `Fix what the message names: it has the error of the API server and, if the controller knows it, the remedy. ${RETRIED}.`,
+      "The API server rejects the Deployment or the StatefulSet with this size, because it is invalid or a policy denies it; or it rejects the size for running pods because of a quota or a LimitRange, so new pods would be rejected too; or a webhook changes other fields in each write of the controller; or the name of a StatefulSet has more than 52 characters, so it can get no other size at all. Nothing was restarted.",
+    remedy: `Fix what the message names: it has the error of the API server and, if the controller knows it, the remedy. ${RETRIED}. A StatefulSet whose name is too long must be created again with a shorter one.`,
   },
   WriteFailed: {
     sentence: "The last attempt to apply this size to the pipe failed; it will be retried.",
