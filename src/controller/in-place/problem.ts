@@ -11,6 +11,7 @@ import type { WriteRecord } from "../observe/write-record.ts";
 import { areOfOneTemplate, areUpdated, mayReplacePods, seesAllPods, seesPods, unseenPods } from "../pods.ts";
 import { dueAtMs, errorOf, isRetried, isRetryRequested, lastErrorOf } from "../retry.ts";
 import { hasComeUp } from "../rollout/annotation.ts";
+import { timeoutMsOf } from "../rollout/phase.ts";
 import { dryRunRecord } from "../rollout/way.ts";
 import { isRemembered } from "./fall-back.ts";
 
@@ -145,7 +146,9 @@ function podProblem(subject: Subject): Problem | undefined {
     const problem = { reason: found.reason, message: `pod ${each.pod.metadata.name}: ${found.message}` };
     const restartsAtMs = restartAtMs(each, subject);
     if (restartsAtMs !== undefined) return { ...problem, untilMs: restartsAtMs };
-    return isStarting(each.pod) ? passing(problem, subject) : problem;
+    // In a rollout of a StatefulSet, this pod would start no sooner, and those that have the size would be replaced.
+    const moreMs = areOthersDone(subject) ? timeoutMsOf(subject.pipe, subject) : 0;
+    return isStarting(each.pod) ? passing(problem, subject, moreMs) : problem;
   }
   return undefined;
 }
@@ -170,6 +173,16 @@ function unnamedContainer(pod: PodView, container: string): Fallback | undefined
   const names = pod.containers.map(({ name }) => name).join(", ");
   const message = `it has the containers ${names}, and no annotation ${CONTAINER_ANNOTATION}=${container}: add it to the pod template`;
   return { reason: "ContainerNotNamed", message };
+}
+
+/** True if the pods of a StatefulSet have the size, except for new ones that do not run yet. */
+function areOthersDone({ pipe, active }: Subject): boolean {
+  const isAny = active.some(({ state }) => state === "done");
+  return (
+    isAny &&
+    pipe.inTurn !== undefined &&
+    active.every(({ state, pod }) => state === "done" || isStarting(pod))
+  );
 }
 
 function isStarting({ containers }: PodView): boolean {
