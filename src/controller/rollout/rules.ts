@@ -180,7 +180,7 @@ function hasRun(pipe: PipeView): boolean {
   return isAfterFirst && lastRollout.cameUp && lastRollout.replicas > 0;
 }
 
-/** A pod that has the size has run. One that is being deleted counts, because it may have been evicted. */
+/** True if any pod that has the size has run. One that is being deleted counts, because it may have been evicted. */
 function hasPodRun({ pods, container, target }: Subject): boolean {
   return pods.some(({ containers }) =>
     containers.some(
