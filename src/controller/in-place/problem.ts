@@ -146,9 +146,7 @@ function podProblem(subject: Subject): Problem | undefined {
     const problem = { reason: found.reason, message: `pod ${each.pod.metadata.name}: ${found.message}` };
     const restartsAtMs = restartAtMs(each, subject);
     if (restartsAtMs !== undefined) return { ...problem, untilMs: restartsAtMs };
-    // In a rollout of a StatefulSet, this pod would start no sooner, and those that have the size would be replaced.
-    const moreMs = areOthersDone(subject) ? timeoutMsOf(subject.pipe, subject) : 0;
-    return isStarting(each.pod) ? passing(problem, subject, moreMs) : problem;
+    return isStarting(each.pod) ? passing(problem, subject, moreStartMs(each, subject)) : problem;
   }
   return undefined;
 }
@@ -158,7 +156,7 @@ function podProblem(subject: Subject): Problem | undefined {
  * back, in milliseconds since 1970; `undefined` if none is awaited.
  */
 function restartAtMs({ pod }: ActivePod, { outOfMemory, nowMs, timeouts }: Subject): number | undefined {
-  if (!outOfMemory || pod.containers.every(({ isRunning }) => isRunning)) return undefined;
+  if (!outOfMemory || isRunning(pod)) return undefined;
   const endedAtMs = Math.max(...pod.containers.map(({ restartedAtMs }) => restartedAtMs));
   const untilMs = Math.min(endedAtMs, nowMs) + timeouts.crashLoopMs;
   return untilMs > nowMs ? untilMs : undefined;
@@ -175,19 +173,24 @@ function unnamedContainer(pod: PodView, container: string): Fallback | undefined
   return { reason: "ContainerNotNamed", message };
 }
 
-/** True if the pods of a StatefulSet have the size, except for new ones that do not run yet. */
-function areOthersDone({ pipe, active }: Subject): boolean {
-  const isAny = active.some(({ state }) => state === "done");
-  return (
-    isAny &&
-    pipe.inTurn !== undefined &&
-    active.every(({ state, pod }) => state === "done" || isStarting(pod))
-  );
+/**
+ * How much longer a new pod may take to start. In a rollout of a StatefulSet, it would start no sooner, and the pods
+ * that have the size would be replaced. But the size of a rollout may fit a node if that of the pod does not.
+ */
+function moreStartMs({ pod }: ActivePod, subject: Subject): number {
+  const { pipe, active } = subject;
+  if (!pipe.inTurn || !mayReplacePods(subject) || pod.unschedulable !== undefined) return 0;
+  const isAnyDone = active.some(({ state }) => state === "done");
+  const areOthersDone = active.every((each) => each.state === "done" || isStarting(each.pod));
+  return isAnyDone && areOthersDone ? timeoutMsOf(pipe, subject) : 0;
 }
 
-function isStarting({ containers }: PodView): boolean {
-  const isFirstRun = containers.every(({ restartCount }) => restartCount === 0);
-  return isFirstRun && containers.some(({ isRunning }) => !isRunning);
+function isStarting(pod: PodView): boolean {
+  return pod.containers.every(({ restartCount }) => restartCount === 0) && !isRunning(pod);
+}
+
+export function isRunning({ containers }: PodView): boolean {
+  return containers.every((each) => each.isRunning);
 }
 
 /** Why a pod must not be resized in place. */

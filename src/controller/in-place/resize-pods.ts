@@ -110,11 +110,15 @@ function isUnrelated(container: ContainerView, each: ActivePod, subject: Subject
   const { pipe, target, nowMs, timeouts } = subject;
   const before = templateResources(pipe)?.limits.memory ?? undefined;
   const isSmaller = amountOf(before) > amountOf(target.limits.memory ?? undefined);
-  if (isSmaller && container.isOomKilled && container.name === each.own?.name) return false;
   const begunMs = begunAtMs(each, subject);
-  // The status of a container shows the end of its last run only when the kubelet is about to start it again.
-  const isEnding = !container.isRunning && container.restartedAtMs < begunMs;
-  return (isEnding ? nowMs : container.restartedAtMs) > begunMs + timeouts.resizeMs;
+  const { restartedAtMs } = container;
+  const isOfEarlierRun = restartedAtMs < begunMs;
+  if (isSmaller && container.isOomKilled && !isOfEarlierRun && container.name === each.own?.name)
+    return false;
+  // The status of a container shows the end of its last run only when the kubelet is about to start it again. The clock
+  // of a node may be ahead.
+  const endedAtMs = !container.isRunning && isOfEarlierRun ? nowMs : Math.min(restartedAtMs, nowMs);
+  return endedAtMs > begunMs + timeouts.resizeMs;
 }
 
 const UNAPPLIED: readonly PodState[] = ["unchanged", "deferred", "infeasible"];

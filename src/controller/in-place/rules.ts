@@ -13,7 +13,7 @@ import { dueAtMs, failureOf } from "../retry.ts";
 import { heldBy } from "../rollout/rules.ts";
 import { standingFailure } from "./drift.ts";
 import { fallsBack, isFollowedByRollout, podsToReturn, waitsInPlace } from "./fall-back.ts";
-import { failedBefore, hasCompleted } from "./problem.ts";
+import { failedBefore, hasCompleted, isRunning } from "./problem.ts";
 import { podsStep, refusedSize } from "./resize-pods.ts";
 import { IN_PLACE, REPLACE_PODS, replacedBefore } from "./way.ts";
 
@@ -48,8 +48,11 @@ export function podsFollow(subject: Subject): PipeDecision | undefined {
  */
 function isStable(subject: Subject): boolean {
   const { pipe, active } = subject;
-  const areOurs = active.every(({ state, pod }) => state === "done" || pod.resizedAtMs !== undefined);
-  return pipe.rollout.isComplete || ((areOurs || hasCompleted(pipe)) && areUpdated(subject));
+  const areOurs = active.every(
+    ({ state, pod }) =>
+      state === "done" || pod.resizedAtMs !== undefined || (hasCompleted(pipe) && isRunning(pod)),
+  );
+  return pipe.rollout.isComplete || (areOurs && areUpdated(subject));
 }
 
 /** With the strategy Rollout, pods of an earlier template get the size only by a rollout, if their owner allows one. */

@@ -8,6 +8,7 @@ import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
 import type { ContainerView, PodView } from "../../../../src/controller/observe/pod-view.ts";
 import { formatAllotment, resourcesFor } from "../../../../src/controller/observe/resources.ts";
 import type { WriteRecord } from "../../../../src/controller/observe/write-record.ts";
+import type { ResizeStrategy } from "../../../../src/domain/resize-strategy.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
 import type { StatefulSet } from "../../../../src/kube/workloads.ts";
 import { aSubject } from "../../../support/fixtures/decisions.ts";
@@ -47,19 +48,20 @@ const ENDING: Partial<PodView> = { isTerminating: true, isActive: false };
 /** The next step for pods of a StatefulSet, which have its newest template unless they say otherwise. */
 function stepInTurn(
   pods: readonly PodView[],
-  { status, lastRollout, options }: InTurnChanges = {},
+  { status, lastRollout, options, strategy = "InPlaceOrRollout" }: InTurnChanges = {},
 ): PodsStep {
   const replicas = pods.length;
   const counts = { replicas, updatedReplicas: replicas, ...status };
   const pipe = aStatefulPipe({ options: { replicas, ...options }, status: counts }, lastRollout);
   const labelled = { ...pipe, hasLabelledPods: true, templateProblem: undefined, lastRollout };
-  return podsStep(aSubject(labelled, pods, { pods: new Map([["statefulset/a", pods]]) }));
+  return podsStep(aSubject(labelled, pods, { strategy, pods: new Map([["statefulset/a", pods]]) }));
 }
 
 interface InTurnChanges {
   readonly status?: StatefulSet["status"];
   readonly lastRollout?: LastRollout;
   readonly options?: Partial<StatefulSetOptions>;
+  readonly strategy?: ResizeStrategy;
 }
 
 function inTurnPod(number: number, changes: Partial<PodView> = {}): PodView {
@@ -108,6 +110,22 @@ describe("the pods of a StatefulSet", () => {
     const options = { minReadySeconds: 300 };
     const fresh = inTurnPod(1, { readyChangedAtMs: NOW_MS - 3 * MINUTE });
     expect(resizedNext(stepInTurn([inTurnPod(0), fresh], { status, options }))).toEqual(["a-0"]);
+  });
+
+  it("wait longer for a new one only if a rollout might follow, and would not find room for it", () => {
+    const createdAtMs = NOW_MS - 3 * MINUTE;
+    const step = (changes: Partial<PodView>, strategy?: ResizeStrategy) => {
+      const fresh = { templateHash: "a-1", createdAtMs, readyChangedAtMs: createdAtMs, isReady: false };
+      const starting = aPod("a-1", { ...fresh, ...changes }, { isRunning: false });
+      const done = aResizedPod("a-0", { templateHash: "a-1" });
+      return stepInTurn([done, starting], {
+        status: { availableReplicas: 1 },
+        ...(strategy && { strategy }),
+      });
+    };
+    expect(step({})).toMatchObject({ type: "wait" });
+    expect(step({}, "InPlace")).toMatchObject({ type: "fail", reason: "ContainerNotRunning" });
+    expect(step({ unschedulable: "no node" })).toMatchObject({ type: "fail", reason: "ContainerNotRunning" });
   });
 
   it("are not resized if one that is not ready got its template by a rollout that has not completed", () => {
@@ -428,6 +446,18 @@ describe("a resize in place does not go on", () => {
       stepOf(pods, [], {}, { size, ...changes });
     expect(from(sizeOfCores(8))).toMatchObject({ reason: "Restarted" });
     expect(resizedNext(from(ONE))).toEqual(["b"]);
+    // The container has just ended for another reason, and its status still has the kill before the resize.
+    const earlier = { ...killed, restartedAtMs: resizedAtMs - 60 * MINUTE, isRunning: false };
+    const ended = [aResizedPod("a", { resizedAtMs }, earlier), aPod("b")];
+    expect(resizedNext(stepOf(ended, [], {}, { size: sizeOfCores(8) }))).toEqual(["b"]);
+  });
+
+  it("also if the clock of the node of a container that restarts at once is ahead", () => {
+    const runs = runsOf(aPod("a"));
+    const write = aPodWrite("a", { runs, lastAtMs: NOW_MS - 5000 });
+    const restarted = { restartCount: 1, containerId: "other", restartedAtMs: NOW_MS + 10 * MINUTE };
+    const pods = [aResizedPod("a", { resizedAtMs: NOW_MS - 5000 }, restarted), aPod("b")];
+    expect(stepOf(pods, [write])).toMatchObject({ reason: "Restarted" });
   });
 
   it("but a container may restart while the kubelet defers the resize, because it has applied nothing", () => {

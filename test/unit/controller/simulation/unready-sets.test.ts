@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { HeldSet } from "../../../support/simulation/held-set.ts";
+import { workloadsOf } from "../../../support/simulation/in-place-scenario.ts";
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
@@ -136,4 +137,15 @@ describe("a StatefulSet whose template followed the pods while one of them was n
       expectNoRollout(held);
     },
   );
+
+  it("has a pod resized that its owner keeps at the size from before, however slowly it starts", async () => {
+    const held = await start({ updateStrategy: { type: "RollingUpdate", rollingUpdate: { partition: 2 } } });
+    held.request(4);
+    await held.run(MINUTE);
+    workloadsOf(held.simulation).kubelets.startMs = () => 30 * MINUTE;
+    held.deletePod("a-0", SECOND);
+    await held.run(HOUR);
+    expect(actual(held)).toEqual([FOUR, FOUR, FOUR]);
+    expectNoRollout(held);
+  });
 });
