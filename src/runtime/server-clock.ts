@@ -75,17 +75,18 @@ export class ServerClock implements Clock {
     const receivedAt = this.#base.monotonic();
     const least = date - receivedAt - TOLERANCE_MS;
     const most = date + HEADER_PRECISION_MS - (receivedAt - seconds * 1000) + TOLERANCE_MS;
-    const agrees = (offsetMs: number) => offsetMs >= least && offsetMs <= most;
-    const doubt = this.#doubt && agrees(this.#doubt.offsetMs) ? this.#doubt : undefined;
+    const doubt = this.#doubt;
     const isFirst = !this.#isObserved;
     this.#isObserved = true;
     this.#doubt = undefined;
-    if (agrees(this.#offsetMs)) return;
+    if (this.#offsetMs >= least && this.#offsetMs <= most) return;
     const offsetMs = (least + most) / 2;
-    const isLarge = Math.abs(offsetMs - this.#offsetMs) > LARGE_CORRECTION_MS;
-    const sinceMs = doubt?.sinceMs ?? receivedAt;
-    const leastMs = agrees(this.#base.now() - receivedAt) ? DOUBT_MS : DOUBT_ALONE_MS;
-    if (isLarge && !isFirst && receivedAt - sinceMs < leastMs) this.#doubt = { offsetMs, sinceMs };
+    // The time of a slow call is vague, and this machine may be a few seconds off, so both need to agree only roughly.
+    const isNear = (otherMs: number) => Math.abs(otherMs - offsetMs) <= LARGE_CORRECTION_MS;
+    const sinceMs = doubt && isNear(doubt.offsetMs) ? doubt.sinceMs : receivedAt;
+    const leastMs = isNear(this.#base.now() - receivedAt) ? DOUBT_MS : DOUBT_ALONE_MS;
+    const isDoubtful = !isNear(this.#offsetMs) && !isFirst && receivedAt - sinceMs < leastMs;
+    if (isDoubtful) this.#doubt = { offsetMs, sinceMs };
     else this.#correct(offsetMs - this.#offsetMs);
   }
 

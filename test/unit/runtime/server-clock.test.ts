@@ -167,6 +167,26 @@ describe("a clock that follows the clock of the API server", () => {
     },
   );
 
+  it.each([8000, -8000])("also if the clock of the machine then differs by %i ms", async (ms) => {
+    const { base, step, call, callFor, errorOf } = setup(0);
+    await call();
+    step(HOUR_MS);
+    base.jump(HOUR_MS + ms);
+    await callFor(12_000);
+    expect(Math.abs(errorOf())).toBeLessThanOrEqual(501);
+  });
+
+  it("follows after 21 minutes although a slow call shows the time only roughly", async () => {
+    const { step, call, callFor, errorOf } = setup(0);
+    await call();
+    step(HOUR_MS);
+    for (let minute = 0; minute <= 21; minute += 1) {
+      await callFor(MINUTE_MS);
+      await call({ requestMs: 9000 });
+    }
+    expect(Math.abs(errorOf())).toBeLessThanOrEqual(5000);
+  });
+
   it("follows after 21 minutes a clock that was set by an hour and then runs too fast", async () => {
     const { step, call, callFor, errorOf } = setup(0);
     await call();
