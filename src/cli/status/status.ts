@@ -1,5 +1,5 @@
 import { MAX_PENDING } from "../../crd/pipe-scaling.ts";
-import { isWithoutRoles, KubeApiError, KubeUnreachableError } from "../../kube/errors.ts";
+import { isForbiddenByRbac, KubeApiError, KubeUnreachableError } from "../../kube/errors.ts";
 import type { ConfigMap } from "../../kube/objects.ts";
 import { CONFIG_MAPS } from "../../kube/paths.ts";
 import { UsageError } from "../../settings/option.ts";
@@ -111,8 +111,9 @@ export class TransientErrors {
 
   /** Returns the minimum delay before the next read, or `undefined` if the error is final. */
   retryAfterMs(error: unknown): number | undefined {
-    if (error instanceof KubeUnreachableError || isWithoutRoles(error)) return 0;
+    if (error instanceof KubeUnreachableError) return 0;
     if (!(error instanceof KubeApiError)) return undefined;
+    if (error.isSoonAfterOutage && isForbiddenByRbac(error)) return 0;
     // Credentials can expire during a watch. After a 401, the client reads new ones for the next call.
     const isFirst = error.code === 401 && !this.#isUnauthorized;
     if (isFirst) this.#isUnauthorized = true;

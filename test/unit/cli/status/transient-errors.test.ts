@@ -34,4 +34,7 @@ test("a watch continues after a 403 of an API server that has just started, but 
   expect(errors.retryAfterMs(forbidden(message, true))).toBe(0);
   expect(errors.retryAfterMs(forbidden(message, false))).toBeUndefined();
   expect(errors.retryAfterMs(forbidden("denied by a policy", true))).toBeUndefined();
+  // A binding to a role that was deleted adds this to each 403 of the account.
+  const missing = `${message}: RBAC: clusterrole.rbac.authorization.k8s.io "gone" not found`;
+  expect(errors.retryAfterMs(forbidden(missing, false))).toBeUndefined();
 });
