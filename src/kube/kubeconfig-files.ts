@@ -205,7 +205,9 @@ function parsed(path: string, content: string): Kubeconfig {
 /** Like kubectl, reads only the first document, merges maps at `<<`, and takes the last one of equal keys. */
 function yaml(content: string): unknown {
   const [document] = parseAllDocuments(content, { merge: true, uniqueKeys: false });
-  for (const error of document?.errors ?? []) throw error;
+  // The parser's message would quote the line, which can contain a token.
+  for (const { linePos } of document?.errors ?? [])
+    throw new Error(`line ${linePos?.[0].line} is not valid YAML`);
   // The user who wrote the file needs no protection from it: it can name programs to run.
   return document?.toJS({ maxAliasCount: -1 });
 }

@@ -58,7 +58,12 @@ describe("an unusable kubeconfig", () => {
 
   it.each([
     ["it does not exist", () => join(temporaryFolder(), "nothing"), /does not exist: set --kubeconfig/],
-    ["it is not YAML", () => file("clusters: ["), /written cannot be read/],
+    ["it is not YAML", () => file("clusters: ["), /written cannot be read: line 1 is not valid YAML$/],
+    [
+      "the line with its token is not YAML",
+      () => file('users:\n- user: { token: "s3cret } }\n  name: u\n'),
+      /written cannot be read: line \d is not valid YAML$/,
+    ],
     [
       "it has no cluster",
       () => file("apiVersion: v1\nkind: Config\n"),
