@@ -160,7 +160,9 @@ describe("/docs", () => {
       });
       const line = api.log.find(({ requestId }) => requestId === headers.get("x-request-id"));
       expect(line).toMatchObject({ status: 200, route });
-      expect((await clientOfText(api.opsUrl)("/metrics")).text).toContain(`route="${route}",code="200"`);
+      // Scrapes within half a second share one text.
+      const scrape = async () => (await clientOfText(api.opsUrl)("/metrics")).text;
+      await expect.poll(scrape).toContain(`route="${route}",code="200"`);
     },
   );
 
