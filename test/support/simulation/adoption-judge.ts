@@ -48,6 +48,9 @@ export class AdoptionJudge {
     { readonly size: string; readonly sinceMs: number; readonly isMoved: boolean }
   >();
 
+  /** When a pipe last left a service, by UID. It may be without labels for a moment before it joins another one. */
+  readonly #leftAtMs = new Map<string, number>();
+
   #tierChangedAtMs = 0;
 
   constructor(cluster: Judged) {
@@ -82,9 +85,11 @@ export class AdoptionJudge {
       this.#check(after, was, is, `the template of ${after.metadata.name}`, isRollout(before, after));
     // A pipe that joins a service with a PipeScaling gets the size of the service.
     const joins = (!before || serviceOf(before) !== service) && !this.#cluster.scalings.has(service);
-    const isMoved = before !== undefined && serviceOf(before) !== "";
-    if (joins && service !== "")
-      this.#adopted.set(key, { size: sizeOf(is), sinceMs: this.#cluster.clock.monotonic(), isMoved });
+    const sinceMs = this.#cluster.clock.monotonic();
+    const { uid } = after.metadata;
+    if (before && ![service, ""].includes(serviceOf(before))) this.#leftAtMs.set(uid, sinceMs);
+    const isMoved = sinceMs - (this.#leftAtMs.get(uid) ?? Number.NEGATIVE_INFINITY) < IN_FLIGHT_MS;
+    if (joins && service !== "") this.#adopted.set(key, { size: sizeOf(is), sinceMs, isMoved });
     else if (!isOurs && sizeOf(was) !== sizeOf(is)) this.#adopted.delete(key);
     if (before && keyOf(before) !== key) this.#adopted.delete(keyOf(before));
   }

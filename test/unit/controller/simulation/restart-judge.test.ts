@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { SERVICE_LABEL } from "../../../../src/controller/names.ts";
 import type { Deployment } from "../../../../src/kube/workloads.ts";
 import { PipeGroup } from "../../../support/simulation/pipe-group.ts";
 import { Simulation } from "../../../support/simulation/simulation.ts";
@@ -123,11 +124,19 @@ describe("the judge of adoptions", () => {
     const group = await labeled(0);
     shrink(group);
     expect(group.cluster.adoptionJudge.violations).toHaveLength(1);
-    const moved = await labeled(0);
-    moved.simulation.addService(2);
-    moved.simulation.move("pipe-0", 2);
-    shrink(moved);
-    expect(moved.cluster.adoptionJudge.violations).toEqual([]);
+    const violationsAfter = async (isUnlabeled: boolean, waitMs: number) => {
+      const moved = await labeled(0);
+      moved.simulation.addService(2);
+      if (isUnlabeled) moved.cluster.setLabels("pipe-0", { [SERVICE_LABEL]: null });
+      await moved.run(waitMs);
+      moved.simulation.move("pipe-0", 2);
+      shrink(moved);
+      return moved.cluster.adoptionJudge.violations;
+    };
+    expect(await violationsAfter(false, 0)).toEqual([]);
+    // It was without a label in between.
+    expect(await violationsAfter(true, 10)).toEqual([]);
+    expect(await violationsAfter(true, MINUTE)).toHaveLength(1);
   });
 
   it.each<[string, (group: PipeGroup) => void]>([
