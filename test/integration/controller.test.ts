@@ -209,7 +209,8 @@ describe("the controller's metrics", () => {
       const text = await waitFor(
         async () => {
           const now = await environment.scrape();
-          return now.includes("pipe_scaling_propagation_seconds_count 1") ? now : undefined;
+          // The start of the pipe counts, too, if it was not up at the first look.
+          return /^pipe_scaling_propagation_seconds_count [12]$/m.test(now) ? now : undefined;
         },
         { what: "the duration of the resize" },
       );

@@ -134,7 +134,7 @@ describe("the judge of adoptions", () => {
       return moved.cluster.adoptionJudge.violations;
     };
     expect(await violationsAfter(false, 0)).toEqual([]);
-    // It was without a label in between.
+    // The pipe was without a label in between.
     expect(await violationsAfter(true, 10)).toEqual([]);
     expect(await violationsAfter(true, MINUTE)).toHaveLength(1);
   });
