@@ -42,7 +42,7 @@ export class ControllerMetrics {
     const services = this.#services;
     this.#propagation = new Histogram({
       name: "pipe_scaling_propagation_seconds",
-      help: "Duration of completed rescales in seconds, from when the controller saw the new size until every pipe of the service ran it. Those that resize no running pipe do not count.",
+      help: "Duration of completed rescales in seconds, from when the controller saw the new size until every pipe of the service ran it. Those that resize no running pipe do not count, except for the start of a pipe that was not up when the controller first saw it.",
       buckets: PROPAGATION_SECONDS,
       registers,
     });

@@ -39,19 +39,20 @@ const deferred = (pipe: string): PipeFallback => ({
   message: `pod ${pipe}-1: no room`,
 });
 
+const FAILURE: PipeFailure = {
+  pipe: "a",
+  size: describedSize(sizeOfCores(4)),
+  reason: "Refused",
+  message: "the policy says no",
+  attempts: 1,
+  at: "2026-06-01T12:00:00Z",
+};
+
 describe("the Events of a failure", () => {
-  const failure: PipeFailure = {
-    pipe: "a",
-    size: describedSize(sizeOfCores(4)),
-    reason: "Refused",
-    message: "the policy says no",
-    attempts: 1,
-    at: "2026-06-01T12:00:00Z",
-  };
   const eventsFor = (before: Partial<PipeFailure>, after: Partial<PipeFailure>) =>
     eventsOf(
-      { ...statusOf({}), failures: [{ ...failure, ...before }] },
-      { ...statusOf({}), failures: [{ ...failure, ...after }] },
+      { ...statusOf({}), failures: [{ ...FAILURE, ...before }] },
+      { ...statusOf({}), failures: [{ ...FAILURE, ...after }] },
     ).map(({ reason, note }) => `${reason}: ${note}`);
 
   it("are one for each cause of a write that is refused again and again", () => {
@@ -89,14 +90,6 @@ describe("the Events of a failure", () => {
 });
 
 describe("the Event of a service that is stalled as a whole", () => {
-  const failure: PipeFailure = {
-    pipe: "a",
-    size: describedSize(sizeOfCores(4)),
-    reason: "Refused",
-    message: "the policy says no",
-    attempts: 1,
-    at: "2026-06-01T12:00:00Z",
-  };
   const stalled = (reason: string) => ({
     conditions: [
       {
@@ -113,8 +106,8 @@ describe("the Event of a service that is stalled as a whole", () => {
 
   it.each([
     ["no pipe has failed", []],
-    ["a pipe had failed before", [failure]],
-    ["a pipe had failed before, with a reason of a later version", [{ ...failure, reason: "Later" }]],
+    ["a pipe had failed before", [FAILURE]],
+    ["a pipe had failed before, with a reason of a later version", [{ ...FAILURE, reason: "Later" }]],
   ])("is recorded once if %s", (_, failures) => {
     const after = { ...statusOf({}), failures, ...stalled("UnknownTier") };
     const expected = ["Warning UnknownTier: because of UnknownTier"];
@@ -127,14 +120,14 @@ describe("the Event of a service that is stalled as a whole", () => {
   });
 
   it("is not recorded besides the Event of the pipe whose failure stalls the service", () => {
-    const after = { ...statusOf({}), failures: [failure], ...stalled("Refused") };
+    const after = { ...statusOf({}), failures: [FAILURE], ...stalled("Refused") };
     expect(eventsFor(statusOf({}), after)).toEqual([
       "Warning Refused: a could not be resized to 4 cpu / 16 Gi: the policy says no",
     ]);
-    const later = { ...failure, reason: "Later" };
+    const later = { ...FAILURE, reason: "Later" };
     const unknown = { ...statusOf({}), failures: [later], ...stalled("RolloutFailed") };
     expect(eventsFor(statusOf({}), unknown)).toHaveLength(1);
-    expect(eventsFor({ ...statusOf({}), failures: [failure] }, after)).toEqual([]);
+    expect(eventsFor({ ...statusOf({}), failures: [FAILURE] }, after)).toEqual([]);
   });
 });
 
