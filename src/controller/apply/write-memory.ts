@@ -4,7 +4,7 @@ import { elapsedMs } from "../../runtime/elapsed.ts";
 import type { Store } from "../../runtime/store.ts";
 import { WallTime } from "../../runtime/wall-time.ts";
 import { runsOf } from "../in-place/resize-pods.ts";
-import { namedContainerOf, type PodView } from "../observe/pod-view.ts";
+import { isRunning, namedContainerOf, type PodView } from "../observe/pod-view.ts";
 import { resourcesOf } from "../observe/resources.ts";
 import {
   COMMITS,
@@ -125,8 +125,7 @@ export class WriteMemory implements WriteRecords {
     const own = pod.containers.find((each) => each.name === name);
     // Another container waits, and this one has its size, so a restart says something about that.
     if (own?.resources && isApplied(own, resourcesOf({ name: own.name, resources: own.resources }))) return;
-    if (pod.containers.every(({ isRunning }) => isRunning))
-      this.#pendingRuns.set(pod.metadata.uid, runsOf(pod));
+    if (isRunning(pod)) this.#pendingRuns.set(pod.metadata.uid, runsOf(pod));
   }
 
   /** Number of attempts that succeeded or were refused before the last one. */

@@ -1,4 +1,3 @@
-import { amountOf } from "../../capacity/pod-requests.ts";
 import type { FallbackReason } from "../../crd/fallback-reasons.ts";
 import type { Container } from "../../kube/pods.ts";
 import type { Action, InPlaceAction } from "../actions.ts";
@@ -10,10 +9,11 @@ import {
   type OutOfMemory,
 } from "../observe/last-rollout.ts";
 import { hasAnyResource, isOfTemplate, type PipeView, templateResources } from "../observe/pipe-view.ts";
-import type { ContainerView, PodView } from "../observe/pod-view.ts";
+import { type ContainerView, isRunning, type PodView } from "../observe/pod-view.ts";
 import {
   formatAllotment,
   hasResources,
+  memoryLimitOf,
   type Resources,
   resourcesOf,
   type SomeResources,
@@ -75,9 +75,8 @@ export function podsToReturn(subject: Subject): readonly InPlaceAction[] {
  * True if a container of the pod does not run, and the memory limit would rise. The kubelet would keep the smaller
  * limit and report the larger one.
  */
-function isStarved({ pod, own }: ActivePod, { limits }: SomeResources): boolean {
-  if (pod.containers.every(({ isRunning }) => isRunning)) return false;
-  return amountOf(limits.memory ?? undefined) > amountOf(own?.resources?.limits?.["memory"]);
+function isStarved({ pod, own }: ActivePod, resources: SomeResources): boolean {
+  return !isRunning(pod) && memoryLimitOf(resources) > memoryLimitOf(own?.resources);
 }
 
 /**
@@ -87,17 +86,16 @@ function isStarved({ pod, own }: ActivePod, { limits }: SomeResources): boolean 
 export function isOutOfMemory(subject: Subject): boolean {
   const { outOfMemory, pipe, active, target } = subject;
   if (!outOfMemory) return false;
-  const memoryOf = (limits: SomeResources["limits"] | undefined) => amountOf(limits?.memory ?? undefined);
-  const isTooSmall = (limits: SomeResources["limits"] | undefined) =>
-    memoryOf(limits) < memoryOf(target.limits);
-  const isTemplateTooSmall = isTooSmall(templateResources(pipe)?.limits);
+  const isTooSmall = (resources: Parameters<typeof memoryLimitOf>[0]) =>
+    memoryLimitOf(resources) < memoryLimitOf(target);
+  const isTemplateTooSmall = isTooSmall(templateResources(pipe));
   const sinceMs = killedSinceMs(pipe, outOfMemory, isTemplateTooSmall);
   return active.some(
     ({ own }) =>
       own?.isOomKilled &&
       own.restartedAtMs >= sinceMs &&
       // If the template has enough memory, its pods lack it only while they run with less.
-      (isTemplateTooSmall || isTooSmall((own.actual ?? own.resources)?.limits)),
+      (isTemplateTooSmall || isTooSmall(own.actual ?? own.resources)),
   );
 }
 
@@ -118,8 +116,8 @@ function killedSinceMs(
 }
 
 /** True if the container would get less memory than it runs with. */
-function isLowered({ own }: ActivePod, { limits }: SomeResources): boolean {
-  return amountOf(own?.actual?.limits?.["memory"]) > amountOf(limits.memory ?? undefined);
+function isLowered({ own }: ActivePod, resources: SomeResources): boolean {
+  return memoryLimitOf(own?.actual) > memoryLimitOf(resources);
 }
 
 /** The resources of the first pod that does not have or does not run the size, and the hash of its template. */

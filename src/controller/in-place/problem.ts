@@ -4,7 +4,7 @@ import type { ActivePod, Problem, Subject } from "../assessment.ts";
 import { CONTAINER_ANNOTATION } from "../names.ts";
 import type { Fallback, InPlaceFailure } from "../observe/last-rollout.ts";
 import { isChangedByOwner, isPausedForAll, type PipeView, presentAllotment } from "../observe/pipe-view.ts";
-import { namedContainerOf, type PodView } from "../observe/pod-view.ts";
+import { isRunning, namedContainerOf, type PodView } from "../observe/pod-view.ts";
 import { isSameQuantity, type Resources, resourcesFor } from "../observe/resources.ts";
 import type { StartupRead } from "../observe/workloads/startup-reads.ts";
 import type { WriteRecord } from "../observe/write-record.ts";
@@ -189,14 +189,10 @@ function isStarting(pod: PodView): boolean {
   return pod.containers.every(({ restartCount }) => restartCount === 0) && !isRunning(pod);
 }
 
-export function isRunning({ containers }: PodView): boolean {
-  return containers.every((each) => each.isRunning);
-}
-
 /** Why a pod must not be resized in place. */
 function problemOf({ pod, own }: ActivePod, target: Resources): Fallback | undefined {
   // The kubelet keeps the old limits of a container that is not running, and reports success.
-  if (!own || pod.containers.some(({ isRunning }) => !isRunning))
+  if (!own || !isRunning(pod))
     return { reason: "ContainerNotRunning", message: "a container is not running" };
   if (!own.actual)
     return { reason: "NotSupported", message: "its node does not report the resources of containers" };

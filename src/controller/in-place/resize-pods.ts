@@ -1,4 +1,3 @@
-import { amountOf } from "../../capacity/pod-requests.ts";
 import { rolloutWindowAt } from "../../domain/rollout-window.ts";
 import { sameSize } from "../../domain/size.ts";
 import { formatTime } from "../../kube/time.ts";
@@ -7,6 +6,7 @@ import type { ActivePod, Failed, PodState, PodsStep, Problem, Subject } from "..
 import type { Fallback } from "../observe/last-rollout.ts";
 import { templateResources } from "../observe/pipe-view.ts";
 import type { ContainerView, PodView } from "../observe/pod-view.ts";
+import { memoryLimitOf } from "../observe/resources.ts";
 import { isOpen } from "../observe/write-record.ts";
 import { begunAtMs, isAsCreated, mayReplacePods, podsAtOnce } from "../pods.ts";
 import {
@@ -108,8 +108,7 @@ function restartedContainer(each: ActivePod, subject: Subject): ContainerView | 
  */
 function isUnrelated(container: ContainerView, each: ActivePod, subject: Subject): boolean {
   const { pipe, target, nowMs, timeouts } = subject;
-  const before = templateResources(pipe)?.limits.memory ?? undefined;
-  const isSmaller = amountOf(before) > amountOf(target.limits.memory ?? undefined);
+  const isSmaller = memoryLimitOf(templateResources(pipe)) > memoryLimitOf(target);
   const begunMs = begunAtMs(each, subject);
   const { restartedAtMs } = container;
   const isOfEarlierRun = restartedAtMs < begunMs;

@@ -1,6 +1,7 @@
 import { sameSize } from "../../domain/size.ts";
 import type { Begin, PipeDecision, PodsStep, Subject, Way } from "../assessment.ts";
 import { hasAllResources, isHeld, isOfTemplate } from "../observe/pipe-view.ts";
+import { isRunning } from "../observe/pod-view.ts";
 import {
   allPodsHaveSize,
   areUpdated,
@@ -13,7 +14,7 @@ import { dueAtMs, failureOf } from "../retry.ts";
 import { heldBy } from "../rollout/rules.ts";
 import { standingFailure } from "./drift.ts";
 import { fallsBack, isFollowedByRollout, podsToReturn, waitsInPlace } from "./fall-back.ts";
-import { failedBefore, hasCompleted, isRunning } from "./problem.ts";
+import { failedBefore, hasCompleted } from "./problem.ts";
 import { podsStep, refusedSize } from "./resize-pods.ts";
 import { IN_PLACE, REPLACE_PODS, replacedBefore } from "./way.ts";
 

@@ -113,6 +113,11 @@ export function namedContainerOf({ containers, namedContainer }: PodView): strin
   return namedContainer ?? (second ? undefined : only?.name);
 }
 
+/** True if all containers of the pod run. */
+export function isRunning({ containers }: PodView): boolean {
+  return containers.every((each) => each.isRunning);
+}
+
 /** An evicted pod stays, and is no replica any more. One that is being deleted may still be counted as a replica. */
 export function isReplica({ isActive, isTerminating }: PodView): boolean {
   return isActive || isTerminating;

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { effectiveRequests, isGuaranteed } from "../../capacity/pod-requests.ts";
+import { amountOf, effectiveRequests, isGuaranteed } from "../../capacity/pod-requests.ts";
 import {
   cpuQuantity,
   gibIn,
@@ -137,6 +137,11 @@ export function parseAllotment(text: string): Allotment | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** In billionths of a byte; 0 without a limit. */
+export function memoryLimitOf(resources: Container["resources"] | SomeResources): bigint {
+  return amountOf(resources?.limits?.["memory"] ?? undefined);
 }
 
 /** Returns true if a container has these requests and limits. */

@@ -176,27 +176,22 @@ describe("a clock that follows the clock of the API server", () => {
     expect(Math.abs(errorOf())).toBeLessThanOrEqual(501);
   });
 
-  it("follows after 21 minutes although a slow call shows the time only roughly", async () => {
-    const { step, call, callFor, errorOf } = setup(0);
-    await call();
-    step(HOUR_MS);
-    for (let minute = 0; minute <= 21; minute += 1) {
-      await callFor(MINUTE_MS);
-      await call({ requestMs: 9000 });
-    }
-    expect(Math.abs(errorOf())).toBeLessThanOrEqual(5000);
-  });
-
-  it("follows after 21 minutes a clock that was set by an hour and then runs too fast", async () => {
-    const { step, call, callFor, errorOf } = setup(0);
-    await call();
-    step(HOUR_MS);
-    for (let minute = 0; minute <= 21; minute += 1) {
-      await callFor(MINUTE_MS);
-      step(1000);
-    }
-    expect(Math.abs(errorOf())).toBeLessThanOrEqual(2000);
-  });
+  it.each<[string, number, (server: ReturnType<typeof setup>) => unknown]>([
+    ["a slow call shows the time only roughly", 5000, ({ call }) => call({ requestMs: 9000 })],
+    ["it then runs too fast", 2000, ({ step }) => step(1000)],
+  ])(
+    "follows after 21 minutes a clock that was set by an hour although %s",
+    async (_, mostMs, eachMinute) => {
+      const server = setup(0);
+      await server.call();
+      server.step(HOUR_MS);
+      for (let minute = 0; minute <= 21; minute += 1) {
+        await server.callFor(MINUTE_MS);
+        await eachMinute(server);
+      }
+      expect(Math.abs(server.errorOf())).toBeLessThanOrEqual(mostMs);
+    },
+  );
 
   it("counts the 21 minutes again if two wrong clocks differ", async () => {
     const { base, clock, step, call, callFor } = setup(0);
