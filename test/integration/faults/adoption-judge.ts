@@ -6,7 +6,7 @@ import { type Size, sameSize } from "../../../src/domain/size.ts";
 import { managersOf } from "../../../src/kube/managers.ts";
 import { TIERS } from "../../support/fixtures/tiers.ts";
 import type { Kinds } from "./history.ts";
-import type { JudgeContext } from "./judge-context.ts";
+import { IN_FLIGHT_MS, type JudgeContext, type Moment } from "./judge-context.ts";
 import { pipeContainer, serviceOf } from "./pipe-view.ts";
 import { isSizedByUs, type SizedObject, sizeIn } from "./sized-object.ts";
 import type { Workloads } from "./workloads.ts";
@@ -31,6 +31,8 @@ export class AdoptionJudge {
   readonly #requested = new Set<string>();
   /** UIDs of pipes that were labeled before their service had a PipeScaling, and the sizes that they had. */
   readonly #adopted = new Map<string, string | undefined>();
+  /** When a pipe last left a service, by UID. It may be without labels for a moment before it joins another one. */
+  readonly #leftAtMs = new Map<string, number>();
 
   constructor(context: JudgeContext, workloads: Workloads) {
     this.#context = context;
@@ -57,13 +59,15 @@ export class AdoptionJudge {
     this.#requested.add(name);
   }
 
-  deployment(before: Deployment | undefined, after: Deployment, isBlind: boolean): void {
+  deployment(before: Deployment | undefined, after: Deployment, isBlind: boolean, { atMs }: Moment): void {
     const { uid } = after.metadata;
     const service = serviceOf(after);
     const [was, is] = [before, after].map((each) => each && sizeIn(each, pipeContainer(each)));
     if (!before || serviceOf(before) !== service) {
+      if (before && serviceOf(before) !== undefined) this.#leftAtMs.set(uid, atMs);
       // A write for the service before may be in flight.
-      const isNew = service !== undefined && (!before || serviceOf(before) === undefined);
+      const sinceMs = atMs - (this.#leftAtMs.get(uid) ?? Number.NEGATIVE_INFINITY);
+      const isNew = service !== undefined && sinceMs > IN_FLIGHT_MS;
       if (isNew && !this.#created.has(service) && !isBlind) this.#adopted.set(uid, is);
       else this.#adopted.delete(uid);
     } else if (was !== is) {

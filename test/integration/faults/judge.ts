@@ -195,7 +195,7 @@ class Judge {
     const { uid } = object.metadata;
     const before = this.#workloads.deployments.get(uid);
     this.#workloads.deployments.set(uid, object);
-    this.#adoptions.deployment(before, object, isBlind);
+    this.#adoptions.deployment(before, object, isBlind, moment);
     if (before && !isBlind) this.#restarts.deployment(before, object, moment);
     this.#pipes.deployment(before, object, isBlind, moment);
     if (before && !isBlind) {

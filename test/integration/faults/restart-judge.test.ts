@@ -122,10 +122,27 @@ it.each<[string, (history: HistoryBuilder) => HistoryBuilder]>([
     "it was a pipe of another service before",
     (history) => history.pipe("pipe-a", 4, labelsOf("other")).relabel("pipe-a", labelsOf(SERVICE)).create(1),
   ],
+  [
+    "it was a pipe of another service a moment before, and without labels meanwhile",
+    (history) =>
+      history
+        .pipe("pipe-a", 4, labelsOf("other"))
+        .relabel("pipe-a", {})
+        .relabel("pipe-a", labelsOf(SERVICE))
+        .create(1),
+  ],
 ])("accepts a smaller size of a pipe if %s", (_, happened) => {
   const history = happened(new HistoryBuilder().leader("controller-1").accept(1));
   const found = violationsOf(history.applySize("pipe-a", 1));
   expect(found.filter((each) => each.includes("without a request"))).toEqual([]);
+});
+
+it("reports a smaller size of a pipe that belonged to another service long before", () => {
+  const history = new HistoryBuilder().leader("controller-1").accept(1).pipe("pipe-a", 4, labelsOf("other"));
+  history.relabel("pipe-a", {}).after(10_000).relabel("pipe-a", labelsOf(SERVICE)).create(1);
+  expect(violationsOf(history.applySize("pipe-a", 1))).toContainEqual(
+    expect.stringContaining("without a request"),
+  );
 });
 
 describe("an adopted pipe", () => {
