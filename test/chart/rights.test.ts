@@ -151,7 +151,7 @@ describe("a permission of the API", () => {
   });
 });
 
-/** test/integration/in-place.test.ts shows what happens without them. */
+/** test/integration/in-place.slow.test.ts shows what happens without them. */
 const IN_PLACE = [
   "delete apps/replicasets",
   "list apps/replicasets",
@@ -159,7 +159,7 @@ const IN_PLACE = [
   "patch pods/resize",
 ];
 
-/** test/integration/stateful-sets.test.ts and stateful-in-place.test.ts show what happens without them. */
+/** stateful-sets.slow.test.ts and stateful-in-place.slow.test.ts of test/integration show what happens without them. */
 const STATEFUL = ["delete pods", "patch pods"];
 
 describe("a permission of the controller", () => {

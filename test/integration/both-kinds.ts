@@ -1,3 +1,4 @@
+import { START_AFTER_ANNOTATION } from "@pipe-scaling/local-cluster/stages";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { expect } from "vitest";
 import { SERVICE_LABEL, TYPE_LABEL } from "../../src/controller/names.ts";
@@ -93,4 +94,38 @@ export class BothKinds {
 function readySince({ status }: Pod): string {
   const ready = status?.conditions?.find(({ type }) => type === "Ready");
   return ready && "lastTransitionTime" in ready ? `${ready.lastTransitionTime}` : "";
+}
+
+/** Expects that both keep their pods with a larger and a smaller size, twice. The controller's rights are restricted. */
+export async function expectBothResizedInPlace(
+  environment: TestEnvironment,
+  deployment: string,
+  partition: number,
+): Promise<void> {
+  const pipes = new BothKinds(environment, deployment, partition);
+  // Much shorter than in production.
+  const timeouts = { smallerMemoryMs: 1000 };
+  await environment.startController({ resizeStrategy: "InPlaceOrRollout" }, { timeouts });
+  await pipes.create();
+  const before = await pipes.containers();
+  const revisions = new Set<string | undefined>();
+  for (const cores of [4, 1, 4, 1]) {
+    revisions.add(await pipes.rescale(cores, "InPlace"));
+    expect(await pipes.containers()).toEqual(before);
+  }
+  // An earlier size has its earlier revision again.
+  expect(revisions.size).toBe(2);
+  expect(environment.errors).toEqual([]);
+}
+
+/** Expects that both are rolled out to a larger and a smaller size, the canary first. */
+export async function expectBothRolledOut(environment: TestEnvironment, deployment: string): Promise<void> {
+  const pipes = new BothKinds(environment, deployment);
+  await environment.startController({ resizeStrategy: "Rollout" });
+  await pipes.create({ podAnnotations: { [START_AFTER_ANNOTATION]: "1s" } });
+  for (const cores of [4, 1]) {
+    await pipes.rescale(cores, "Rollout");
+    await pipes.expectCanaryFirst();
+  }
+  expect(environment.errors).toEqual([]);
 }

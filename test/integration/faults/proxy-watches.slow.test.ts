@@ -1,10 +1,12 @@
 import { kubectl } from "@pipe-scaling/local-cluster/kubectl";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { collectionPath } from "../../../src/kube/paths.ts";
+import { API_VERSION, KIND, PIPE_SCALINGS } from "../../../src/crd/names.ts";
+import { collectionPath, objectPath } from "../../../src/kube/paths.ts";
 import type { List } from "../../../src/kube/protobuf/envelope.ts";
+import { resourcesOf } from "../../support/test-environment.ts";
 import { errorResponse, type Handling, type ProxiedRequest } from "./faulty-proxy.ts";
-import { ProxiedService } from "./proxied-service.ts";
+import { PIPES, ProxiedService } from "./proxied-service.ts";
 import { GONE, watches } from "./proxy-faults.ts";
 
 let service: ProxiedService;
@@ -16,6 +18,10 @@ afterAll(() => service.end());
 
 describe("a rescale", () => {
   const isOfWatches = true;
+
+  // Enough for a list of the three Deployments, which otherwise would never be complete.
+  it("completes with watches that are cut in the middle of an event", () =>
+    service.rescaleUnder({ isOfWatches, handle: watches({ type: "pass", cutAfterBytes: 60_000 }) }));
 
   it.each([
     ["410 Gone", errorResponse(410, "Expired")],
@@ -126,5 +132,48 @@ describe("an initial list", () => {
       proxy.handle = () => undefined;
       await stop();
     }
+  });
+});
+
+describe("a PipeScaling that its owner creates and deletes again while no watch works", () => {
+  it("is created with the size of the pipes, so that none is resized", async () => {
+    const { proxy, environment } = service;
+    const { client, serviceId, pipes: namespace } = environment;
+    const path = objectPath(PIPE_SCALINGS, namespace, serviceId);
+    const sizes = async () =>
+      (await Promise.all(PIPES.map((name) => environment.pipe(name)))).map(resourcesOf);
+    // Longer than all that the owner does below.
+    await service.restartController({ timeouts: { recreateMs: 20_000 } });
+    const before = await sizes();
+    const refuse = errorResponse(500, "InternalError");
+    proxy.handle = ({ verb, resource }) =>
+      verb === "patch" && resource === "deployments" ? refuse : undefined;
+    await environment.requestSize(8);
+    await environment.waitForCondition("Ready", "False");
+
+    await client.json({ method: "DELETE", path });
+    await waitFor(async () => !/^pipe_scaling_services\{.* [1-9]/mu.test(await environment.scrape()), {
+      what: "the controller to see the deletion",
+    });
+    const refused = proxy.count("watch", "pipescalings", "respond");
+    proxy.handle = ({ verb, resource }) =>
+      verb === "watch" && resource === "pipescalings" ? refuse : undefined;
+    proxy.cutWatches("pipescalings");
+    await waitFor(() => proxy.count("watch", "pipescalings", "respond") > refused, {
+      what: "no watch to work",
+    });
+    await environment.create(PIPE_SCALINGS, namespace, {
+      apiVersion: API_VERSION,
+      kind: KIND,
+      metadata: { name: serviceId },
+      spec: { replicaCpuMillicores: 2000, replicaMemoryGb: 8 },
+    });
+    await client.json({ method: "DELETE", path });
+    proxy.handle = () => undefined;
+
+    const created = await environment.waitForCondition("Ready", "True");
+    const cores = Number.parseInt(before[0] ?? "", 10);
+    expect(created.spec).toEqual({ replicaCpuMillicores: cores * 1000, replicaMemoryGb: cores * 4 });
+    expect(await sizes()).toEqual(before);
   });
 });

@@ -1,0 +1,3 @@
+import { describeAdminCommands } from "./admin-commands.ts";
+
+describeAdminCommands("in a pipe");

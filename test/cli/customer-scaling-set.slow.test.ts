@@ -1,0 +1,3 @@
+import { describeScalingSet } from "./customer-scaling-set.ts";
+
+describeScalingSet("on a terminal");

@@ -1,0 +1,3 @@
+import { describeWatches } from "./customer-scaling-watch.ts";
+
+describeWatches("on a terminal");
