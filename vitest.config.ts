@@ -17,6 +17,9 @@ const FIXED_SEED = 1;
 const givenSeed = environment["PIPE_SCALING_TEST_SEED"];
 const seed = Number(givenSeed ?? FIXED_SEED);
 const drawnSeed = Number(givenSeed ?? randomInt(2 ** 31));
+/** Of the runs of long property tests. `npm run test:slow` makes all of them (test/support/num-runs.ts). */
+const FEWER_RUNS = 1 / 4;
+const ALL_RUNS = 1;
 
 const propertyTests = globSync("test/**/*.test.ts").filter((file) =>
   readFileSync(file, "utf8").includes('from "fast-check"'),
@@ -41,7 +44,7 @@ export default defineConfig({
     globalSetup: ["test/support/temp-folder.ts", "test/cluster/end-workers.ts"],
     setupFiles: ["test/support/property-seed.ts"],
     sequence: { sequencer: LongestFirst },
-    provide: { seed },
+    provide: { seed, shareOfRuns: FEWER_RUNS },
     // Every test has its own mocks.
     restoreMocks: true,
     // The machine may be busy. The default is 1 s.
@@ -89,7 +92,7 @@ export default defineConfig({
           name: "properties",
           include: propertyTests.filter(isUnit),
           globalSetup: ["test/support/build-program.ts"],
-          provide: { seed: drawnSeed },
+          provide: { seed: drawnSeed, shareOfRuns: ALL_RUNS },
           testTimeout: WITHOUT_CLUSTER_MS,
         },
       },
@@ -98,7 +101,7 @@ export default defineConfig({
         test: {
           name: "slow",
           include: [SLOW, ...propertyTests.filter((file) => !isUnit(file))],
-          provide: { seed: drawnSeed },
+          provide: { seed: drawnSeed, shareOfRuns: ALL_RUNS },
           ...WITH_CLUSTER,
         },
       },

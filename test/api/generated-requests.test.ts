@@ -9,6 +9,7 @@ import { CONFIG_MAPS, collectionPath } from "../../src/kube/paths.ts";
 import { RESOURCE_LABEL } from "../../src/records/labels.ts";
 import { membersConfigMapName } from "../../src/records/members.ts";
 import { type JsonSchema, jsonSchema, Schemas } from "../support/json-schema.ts";
+import { numRuns } from "../support/num-runs.ts";
 import type { ApiRequest, ApiResponse } from "./client.ts";
 import { PIPE_SCALINGS } from "./environment.ts";
 import { setUpApi, setUpEnvironment, setUpTenant } from "./fixtures.ts";
@@ -198,7 +199,7 @@ describe("a request that the OpenAPI document allows", () => {
           expectDocumented(operation, response);
           expect(response.status, `${sent} ${response.text}`).toBe(200);
         }),
-        { numRuns: 100 },
+        { numRuns: numRuns(100) },
       );
     }
   });
@@ -218,7 +219,7 @@ describe("a request that the OpenAPI document allows", () => {
             const response = await send(operation, { path, body }, MEDIA_TYPES[0]);
             expectRefused(operation, response, [404]);
           }),
-          { numRuns: 50 },
+          { numRuns: numRuns(50) },
         );
       }
     });
@@ -235,7 +236,7 @@ describe("a request that the OpenAPI document does not allow", () => {
             const path = pathOf(operation, parameters);
             expectRefused(operation, await send(operation, { path, body }, MEDIA_TYPES[0]), [400]);
           }),
-          { numRuns: 400 },
+          { numRuns: numRuns(400) },
         );
       }
     });
@@ -273,7 +274,7 @@ describe("a request that the OpenAPI document does not allow", () => {
             const path = pathOf(operation, parameters);
             expectRefused(operation, await send(operation, { path, body }, MEDIA_TYPES[0]), [400]);
           }),
-          { numRuns: 200 },
+          { numRuns: numRuns(200) },
         );
       }
     });
@@ -300,7 +301,7 @@ describe("a request that the OpenAPI document does not allow", () => {
             const body = JSON.stringify({ replicaCpuMillicores: 4000 });
             expectRefused(operation, await send(operation, { path, body }, type), [415]);
           }),
-          { numRuns: 50 },
+          { numRuns: numRuns(50) },
         );
       }
     });
@@ -316,7 +317,7 @@ describe("a request that the OpenAPI document does not allow", () => {
             const response = await send(operation, { path: pathOf(operation, parameters) });
             expectRefused(operation, response, [isEmpty ? 404 : 400]);
           }),
-          { numRuns: 100 },
+          { numRuns: numRuns(100) },
         );
       }
     });
@@ -335,7 +336,7 @@ describe("a request that the OpenAPI document does not allow", () => {
             const response = await send(operation, { path, body: sent }, MEDIA_TYPES[0]);
             expectRefused(operation, response, [400]);
           }),
-          { numRuns: 50 },
+          { numRuns: numRuns(50) },
         );
       }
     });

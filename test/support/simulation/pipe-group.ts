@@ -56,9 +56,11 @@ export class PipeGroup {
     return this.simulation.run(ms);
   }
 
-  /** @returns how many milliseconds it took, or `undefined` if it did not happen in time */
-  async runUntil(isDone: () => boolean, mostMs: number): Promise<number | undefined> {
-    const stepMs = 5;
+  /**
+   * @param stepMs how often this looks; long for what takes hours, because each step takes real time
+   * @returns how many milliseconds it took, or `undefined` if it did not happen in time
+   */
+  async runUntil(isDone: () => boolean, mostMs: number, stepMs = 5): Promise<number | undefined> {
     for (let ms = 0; ms <= mostMs; ms += stepMs) {
       if (isDone()) return ms;
       await this.run(stepMs);

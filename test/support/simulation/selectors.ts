@@ -70,10 +70,6 @@ function fieldRequirement(text: string): Selects {
 
 /** An absent field is equal to the empty text. */
 function fieldOf(object: unknown, path: readonly string[]): string {
-  const value = path.reduce(
-    (at: unknown, key) =>
-      typeof at === "object" && at !== null ? new Map(Object.entries(at)).get(key) : undefined,
-    object,
-  );
+  const value = path.reduce((at: unknown, key): unknown => Object(at)[key], object);
   return value === undefined ? "" : String(value);
 }

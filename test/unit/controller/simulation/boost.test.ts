@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { beforeEach, describe, expect, it } from "vitest";
+import { numRuns } from "../../../support/num-runs.ts";
 import { PipeGroup } from "../../../support/simulation/pipe-group.ts";
 import { sizeOf } from "../../../support/simulation/ready-judge.ts";
 import { Simulation } from "../../../support/simulation/simulation.ts";
@@ -412,6 +413,6 @@ it("in every history of boosts, requests and restarts, the pipes get what is wan
       expect(cluster.violations).toEqual([]);
       simulation.stop();
     }),
-    { numRuns: 60 },
+    { numRuns: numRuns(60) },
   );
 });

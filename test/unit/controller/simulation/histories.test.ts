@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { expect, it } from "vitest";
 import { KubeApiError } from "../../../../src/kube/errors.ts";
 import { pipeDeployment } from "../../../support/fixtures/pipe.ts";
+import { numRuns } from "../../../support/num-runs.ts";
 import { type Fault, LOST_ANSWER, refusal } from "../../../support/simulation/cluster.ts";
 import { Simulation } from "../../../support/simulation/simulation.ts";
 
@@ -210,6 +211,6 @@ it("in every history, no pipe that has run a size is rolled back, no limit is ex
       expect(cluster.writes.slice(written)).toEqual([]);
       simulation.stop();
     }),
-    { numRuns: 100 },
+    { numRuns: numRuns(100) },
   );
 });

@@ -4,6 +4,7 @@ import { DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "../../../../src/contro
 import type { ResizeStrategy } from "../../../../src/domain/resize-strategy.ts";
 import { formatSize, sizeOfCores } from "../../../../src/domain/size.ts";
 import type { PipeOptions } from "../../../support/fixtures/pipe.ts";
+import { numRuns } from "../../../support/num-runs.ts";
 import { idOf } from "../../../support/simulation/inputs.ts";
 import type { ResizeOutcome } from "../../../support/simulation/kubelets.ts";
 import { PipeGroup } from "../../../support/simulation/pipe-group.ts";
@@ -261,7 +262,7 @@ it("in every history of resizes in place, each status is true, everything conver
         simulation.stop();
       },
     ),
-    { numRuns: 100 },
+    { numRuns: numRuns(100) },
   );
 });
 
@@ -316,6 +317,6 @@ it("in every history with the strategy InPlace, no pod is replaced, everything c
         simulation.stop();
       },
     ),
-    { numRuns: 100 },
+    { numRuns: numRuns(100) },
   );
 });

@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { formatSize, sizeOfCores } from "../../../../src/domain/size.ts";
 import type { KubeRequest } from "../../../../src/kube/client.ts";
 import { KubeApiError, KubeUnreachableError } from "../../../../src/kube/errors.ts";
+import { numRuns } from "../../../support/num-runs.ts";
 import { type Fault, LOST_ANSWER } from "../../../support/simulation/cluster.ts";
 import {
   deployResizable,
@@ -631,6 +632,6 @@ it("after random faults, pods and template reach the requested size, nothing sta
       expect(simulation.cluster.writes.slice(written)).toEqual([]);
       simulation.stop();
     }),
-    { numRuns: 100 },
+    { numRuns: numRuns(100) },
   );
 });

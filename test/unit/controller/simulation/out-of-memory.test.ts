@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { beforeEach, describe, expect, it } from "vitest";
 import { KubeApiError } from "../../../../src/kube/errors.ts";
 import { aNode } from "../../../support/fixtures/node.ts";
+import { numRuns } from "../../../support/num-runs.ts";
 import { PipeGroup } from "../../../support/simulation/pipe-group.ts";
 import { sizeOf } from "../../../support/simulation/ready-judge.ts";
 
@@ -330,6 +331,6 @@ it("a service gives a smaller memory back, and keeps the previous size, whenever
       expectGivenBack(group);
       expect(flaps).toEqual([]);
     }),
-    { numRuns: 30 },
+    { numRuns: numRuns(30) },
   );
 });

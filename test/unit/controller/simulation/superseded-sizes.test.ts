@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { PipeGroup } from "../../../support/simulation/pipe-group.ts";
 
-const MINUTE = 60_000;
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
 const OWNER_DEADLINE_S = 3600;
 
 /** A pipe of one core whose JVM reads its memory at the start, so that each size needs a rollout. No larger size starts. */
@@ -24,7 +25,7 @@ async function expectReturnTo(group: PipeGroup, size: string): Promise<void> {
   const tookMs = await group.runUntil(() => group.simulation.sizes("pipe-0")[0] === "6000m/24Gi", MINUTE);
   expect(tookMs).toBeDefined();
   const isReturned = () => group.simulation.sizes("pipe-0")[0] !== "6000m/24Gi";
-  expect(await group.runUntil(isReturned, 3 * 60 * MINUTE)).toBeDefined();
+  expect(await group.runUntil(isReturned, 3 * 60 * MINUTE, SECOND)).toBeDefined();
   await group.run(MINUTE);
   expect(group.simulation.sizes("pipe-0")).toEqual([size]);
   expect(group.podSizes()).toEqual([size]);

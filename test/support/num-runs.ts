@@ -1,0 +1,16 @@
+import { inject } from "vitest";
+
+declare module "vitest" {
+  export interface ProvidedContext {
+    /** The share of the runs of long property tests that this project makes (vitest.config.ts). */
+    shareOfRuns: number;
+  }
+}
+
+/**
+ * The number of runs of a property test that takes long. `npm test` repeats the same runs each time, so it makes only
+ * the first ones; `npm run test:slow` makes all of them, with new values.
+ */
+export function numRuns(all: number): number {
+  return Math.ceil(all * inject("shareOfRuns"));
+}
