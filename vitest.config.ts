@@ -17,12 +17,14 @@ const FIXED_SEED = 1;
 const givenSeed = environment["PIPE_SCALING_TEST_SEED"];
 const seed = Number(givenSeed ?? FIXED_SEED);
 const drawnSeed = Number(givenSeed ?? randomInt(2 ** 31));
-/** Of the runs of long property tests. `npm run test:slow` makes all of them (test/support/num-runs.ts). */
+/** Of the runs of long property tests and matrices. `npm run test:slow` makes all of them (test/support/num-runs.ts). */
 const FEWER_RUNS = 1 / 4;
 const ALL_RUNS = 1;
 
+/** Random tests, and those of which `npm test` makes fewer runs. */
+const REPEATED = /from "fast-check"|\/num-runs\.ts"/;
 const propertyTests = globSync("test/**/*.test.ts").filter((file) =>
-  readFileSync(file, "utf8").includes('from "fast-check"'),
+  REPEATED.test(readFileSync(file, "utf8")),
 );
 const isUnit = (file: string) => file.startsWith("test/unit/");
 

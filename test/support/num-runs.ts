@@ -14,3 +14,9 @@ declare module "vitest" {
 export function numRuns(all: number): number {
   return Math.ceil(all * inject("shareOfRuns"));
 }
+
+/** The cases of a long matrix: `npm test` runs some of them, evenly distributed, and `npm run test:slow` runs all. */
+export function sampleOf<T>(cases: readonly T[]): T[] {
+  const stride = Math.round(1 / inject("shareOfRuns"));
+  return cases.filter((_, index) => index % stride === 0);
+}

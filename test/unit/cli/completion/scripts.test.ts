@@ -80,18 +80,21 @@ async function offersOfBash(line: string): Promise<string[]> {
   return stdout.split("\n").filter(Boolean);
 }
 
-/** The completions of fish, without their descriptions. */
-async function offersOfFish(line: string): Promise<string[]> {
-  const code = "source $argv[1]; complete --do-complete $argv[2]";
-  const { stdout, stderr } = await run("fish", ["--no-config", "-c", code, script("fish"), line], {
+/** The completions of fish at the end of each line, without their descriptions. */
+async function offersOfFish(...lines: readonly string[]): Promise<string[][]> {
+  const code = "source $argv[1]; for line in $argv[2..]; complete --do-complete $line; echo; end";
+  const { stdout, stderr } = await run("fish", ["--no-config", "-c", code, script("fish"), ...lines], {
     cwd: folder,
     env: environment(),
   });
   expect(stderr).toBe("");
-  return stdout
-    .split("\n")
-    .filter(Boolean)
-    .map((offer) => offer.split("\t")[0] ?? "");
+  const offers: string[][] = [[]];
+  for (const line of stdout.split("\n").slice(0, -1)) {
+    // An empty line ends the completions of each line.
+    if (line === "") offers.push([]);
+    else offers.at(-1)?.push(line.split("\t")[0] ?? "");
+  }
+  return offers.slice(0, -1);
 }
 
 /** The completions of zsh at the end of each line, in a terminal, because zsh completes nowhere else. */
@@ -234,18 +237,19 @@ describe("zsh", () => {
 });
 
 describe("fish", () => {
-  test.for(LINES)("%s", async ([line, offers], context) => {
+  test("offers the same completions as bash", async (context) => {
     needs("fish", context);
-    expect((await offersOfFish(line)).sort()).toEqual(offers);
+    const offers = await offersOfFish(...LINES.map(([line]) => line));
+    expect(LINES.map(([line], at) => [line, offers[at]?.sort()])).toEqual(LINES);
   });
 
   test("completes files only for options that take a file", async (context) => {
     needs("fish", context);
-    expect(await offersOfFish("pipe-scaling admin key list --kubeconfig kub")).toEqual([
-      "kube config",
-      "kubes/",
+    const lines = ["admin key list --kubeconfig kub", "admin key list --namespace kub"];
+    expect(await offersOfFish(...lines.map((line) => `pipe-scaling ${line}`))).toEqual([
+      ["kube config", "kubes/"],
+      [],
     ]);
-    expect(await offersOfFish("pipe-scaling admin key list --namespace kub")).toEqual([]);
   });
 });
 

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { SERVICE_LABEL, TYPE_LABEL } from "../../../../src/controller/names.ts";
+import { sampleOf } from "../../../support/num-runs.ts";
 import { HeldPipe } from "../../../support/simulation/held-steps.ts";
 import { idOf } from "../../../support/simulation/inputs.ts";
 import { expectSamePods, expectTruth } from "../../../support/simulation/truth.ts";
@@ -99,34 +100,36 @@ const DELAYS: readonly [string, number][] = [
   ["after 3 s", 3 * SECOND],
 ];
 
-describe.each(WINDOWS)("$when of a resize in place, the first size", ({ reach }) => {
-  describe.each(DELAYS)("requested again %s", (_, delayMs) => {
-    it.each(OPERATIONS)(
-      "is reported only once every pod and the template have it, if $what",
-      async (operation) => {
-        const { prepare = nothing, act, later = nothing, mayReplacePods = false, service = 1 } = operation;
-        const pipe = await HeldPipe.start();
-        const { simulation, cluster } = pipe;
+const CASES = WINDOWS.flatMap(({ when, reach }) =>
+  DELAYS.flatMap(([delay, delayMs]) =>
+    OPERATIONS.map((operation) => ({ when, reach, delay, delayMs, operation, what: operation.what })),
+  ),
+);
+
+it.each(sampleOf(CASES))(
+  "$when of a resize in place, the first size requested again $delay is reported only once every pod and the template have it, if $what",
+  async ({ reach, delayMs, operation }) => {
+    const { prepare = nothing, act, later = nothing, mayReplacePods = false, service = 1 } = operation;
+    const pipe = await HeldPipe.start();
+    const { simulation, cluster } = pipe;
+    simulation.requestSize(1, 1);
+    prepare(pipe);
+    await pipe.run(5 * SECOND);
+    let isReached = false;
+    reach(pipe, () => {
+      isReached = true;
+      act(pipe);
+      cluster.clock.after(delayMs, () => {
+        later(pipe);
         simulation.requestSize(1, 1);
-        prepare(pipe);
-        await pipe.run(5 * SECOND);
-        let isReached = false;
-        reach(pipe, () => {
-          isReached = true;
-          act(pipe);
-          cluster.clock.after(delayMs, () => {
-            later(pipe);
-            simulation.requestSize(1, 1);
-          });
-        });
-        await pipe.request(2, 15 * MINUTE);
-        expect(isReached).toBe(true);
-        expectTruth(pipe, 1, service);
-        if (!mayReplacePods) expectSamePods(pipe);
-      },
-    );
-  });
-});
+      });
+    });
+    await pipe.request(2, 15 * MINUTE);
+    expect(isReached).toBe(true);
+    expectTruth(pipe, 1, service);
+    if (!mayReplacePods) expectSamePods(pipe);
+  },
+);
 
 describe.each(WINDOWS)("$when of a resize in place", ({ reach }) => {
   it("an emptied status changes nothing", async () => {
