@@ -2,13 +2,14 @@ import { describeSize, type Size, sameSize, smaller, smallestSizeWith } from "..
 import { clipped } from "../../kube/clipped.ts";
 import type { Action } from "../actions.ts";
 import type { Assessment, Failure } from "../assessment.ts";
+import { isCommitUndone } from "../in-place/commit-rules.ts";
 import { MAX_ANNOTATED_MESSAGE } from "../names.ts";
 import type { LastRollout, OutOfMemory } from "../observe/last-rollout.ts";
 import type { Snapshot } from "../observe/observe.ts";
 import type { PipeScalingView } from "../observe/pipe-scaling-view.ts";
 import type { PipeView } from "../observe/pipe-view.ts";
 import type { ContainerView, PodView } from "../observe/pod-view.ts";
-import { type Allotment, amountsIn, hasResources, isSize, resourcesFor } from "../observe/resources.ts";
+import { type Allotment, amountsIn, isSize } from "../observe/resources.ts";
 import { nameOf } from "../observe/workloads/kinds.ts";
 import { dueAtMs, failureOf, isRetryRequested, retriedAt, retryAtMs, unlessOrdinary } from "../retry.ts";
 import { adopt } from "../rollout/repair.ts";
@@ -135,19 +136,20 @@ function killsIn(
   { requested, maximum }: SizeLimits,
 ): Kills | undefined {
   const { pods, timeouts } = snapshot;
-  const { size, container, isPausedForCommit } = pipe;
+  const { container, isPausedForCommit } = pipe;
   const lastRollout = ownRollout(pipe, snapshot);
   if (!lastRollout || "problem" in container || isPausedForCommit) return undefined;
   const { inPlaceStartedAtMs: sinceMs, startedAtMs } = lastRollout;
   const previous = lastRollout.lastGoodSize && sizeThatHolds(lastRollout.lastGoodSize);
-  if (sinceMs === undefined || !sameSize(lastRollout.size, size)) return undefined;
+  if (sinceMs === undefined || !sameSize(lastRollout.size, pipe.size)) return undefined;
   if (!previous || smaller(previous, maximum).memoryGib <= requested.memoryGib) return undefined;
   const untilMs = startedAtMs + timeouts.outOfMemoryMs;
   const seen = (pods.get(nameOf(pipe)) ?? []).flatMap((pod): readonly Seen[] => {
     const own = pod.isActive ? pod.containers.find(({ name }) => name === container.name) : undefined;
     return own ? [{ pod, own }] : [];
   });
-  if (!sameSize(size, requested) && !isUndoneFrom(requested, pipe, lastRollout, seen)) return undefined;
+  const isUndone = isCommitUndone({ ...snapshot, pipe, desired: requested, active: seen });
+  if (!sameSize(pipe.size, requested) && !isUndone) return undefined;
   // A pipe that could not return to its previous size still shows kills from before a requested retry. Nothing shows
   // how many of its restarts came after the request, so only the visible kills count.
   const { retryRequestedAtMs = sinceMs } = scaling;
@@ -159,23 +161,6 @@ function killsIn(
   if (!last) return undefined;
   const count = isRetried ? killed.length : Math.max(killed.length, restartsSince(lastRollout, seen, killed));
   return { pipe, previous, count, pod: last.pod.metadata.name, atMs: last.own.restartedAtMs };
-}
-
-/**
- * True if all pods have the size, and the commit that their template followed with was undone and is repeated. Until it
- * succeeds, their restarts are no reason for a rollout.
- */
-function isUndoneFrom(
-  requested: Size,
-  { cpuLimitFollows }: PipeView,
-  { attempts, startedAtMs }: LastRollout,
-  seen: readonly Seen[],
-): boolean {
-  const resources = resourcesFor(requested, cpuLimitFollows);
-  // A pod that was resized after the commit began may have been killed with another size.
-  const isOfCommit = ({ pod, own }: Seen) =>
-    hasResources(own.resources, resources) && (pod.resizedAtMs ?? 0) <= startedAtMs;
-  return attempts === 0 && seen.length > 0 && seen.every(isOfCommit);
 }
 
 /** All pipes of the service get it, and the admission policies accept an owner's resources only where they were. */

@@ -1,7 +1,7 @@
 import { sameSize } from "../../domain/size.ts";
 import { elapsedMs } from "../../runtime/elapsed.ts";
 import type { Action } from "../actions.ts";
-import type { PipeDecision, Subject } from "../assessment.ts";
+import type { ActivePod, Failed, PipeDecision, Subject } from "../assessment.ts";
 import type { Fallback } from "../observe/last-rollout.ts";
 import type { Snapshot } from "../observe/observe.ts";
 import {
@@ -10,9 +10,11 @@ import {
   isOfTemplate,
   isPausedForAll,
   type PipeView,
+  templateResources,
 } from "../observe/pipe-view.ts";
+import { hasResources, memoryLimitOf, resourcesFor } from "../observe/resources.ts";
 import { isOpen, type WriteRecord } from "../observe/write-record.ts";
-import { allPodsHaveSize, areOfOneTemplate, mayReplacePods } from "../pods.ts";
+import { allPodsHaveSize, areOfOneTemplate, begunAtMs, mayReplacePods } from "../pods.ts";
 import {
   dueAtMs,
   errorOf,
@@ -168,6 +170,8 @@ export function templateFollows(subject: Subject): PipeDecision | undefined {
   const { pipe, container, active, nowMs } = subject;
   if (!hasAllResources(pipe) || active.length === 0 || !allPodsHaveSize(subject) || failedBefore(subject))
     return undefined;
+  const restart = restartedBeforeCommit(subject);
+  if (restart) return fallsBack(subject, restart);
   const resized = { state: "resized", phase: "settled", activity: FOLLOWS } as const;
   // For example, the pipe moved to another service. The admission policies then refuse a change of its ReplicaSet.
   const { templateProblem } = pipe;
@@ -175,9 +179,8 @@ export function templateFollows(subject: Subject): PipeDecision | undefined {
     return { ...resized, activity: templateProblem.message, hindrance: templateProblem };
   if (templateProblem) return fallsBack(subject, templateProblem);
   const record = recordOf(subject, "commit");
-  // Before the first write of the commit, a restart is a reason for a rollout; after that, only a refusal is.
-  const problem = record ? refusalOf(record, subject) : restarted(subject);
-  if (problem && (mayReplacePods(subject) || isLasting(problem))) return fallsBack(subject, problem);
+  const refusal = refusalOf(record, subject);
+  if (refusal && (mayReplacePods(subject) || isLasting(refusal))) return fallsBack(subject, refusal);
   if (isPausedForAll(pipe)) return { ...resized, activity: heldBy(pipe) };
   if (isOpen(record)) return { ...resized, failure: failureOf(record) };
   // The workload is not held again before the next write to its ReplicaSet or pods is due.
@@ -197,6 +200,44 @@ export function templateFollows(subject: Subject): PipeDecision | undefined {
   if (!isSettled) return { ...decision, failure: failureOf(record), ...unsettled(subject) };
   const action = { type: "commit", pipe, container, rollout: committedRollout(subject) } as const;
   return { ...decision, next: { type: "commit", action } };
+}
+
+/**
+ * Until the template follows the pods, a restart of a container is a reason for a rollout. When the first write of the
+ * commit was tried, all pods ran the size, so after that, only a kill because of less memory is.
+ */
+function restartedBeforeCommit(subject: Subject): Failed | undefined {
+  const record = recordOf(subject, "commit");
+  if (isCommitUndone(subject)) return undefined;
+  if (!record) return restarted(subject);
+  if (record.outcome.type !== "failed" || record.outcome.error.isUndone) return undefined;
+  return restarted({ ...subject, active: subject.active.filter((each) => isKilledWithLess(each, subject)) });
+}
+
+function isKilledWithLess(each: ActivePod, subject: Subject): boolean {
+  const { own } = each;
+  const isSmaller = memoryLimitOf(templateResources(subject.pipe)) > memoryLimitOf(subject.target);
+  return isSmaller && own?.isOomKilled === true && own.restartedAtMs >= begunAtMs(each, subject);
+}
+
+interface Committed extends Pick<Subject, "pipe" | "serviceId" | "desired"> {
+  readonly active: readonly Pick<ActivePod, "pod" | "own">[];
+}
+
+/**
+ * True if all pods have the size, and the commit with which their template followed was undone and is repeated. Until
+ * it succeeds, their restarts are no reason for a rollout.
+ */
+export function isCommitUndone({ pipe, serviceId, desired, active }: Committed): boolean {
+  const { lastRollout, cpuLimitFollows } = pipe;
+  // A pipe that moved may still have the annotation for its earlier service.
+  if (lastRollout?.inPlaceStartedAtMs === undefined || lastRollout.serviceId !== serviceId) return false;
+  const { attempts, startedAtMs } = lastRollout;
+  const resources = resourcesFor(desired, cpuLimitFollows);
+  // A pod that was resized after the commit began may have been killed with another size.
+  const isOfCommit = ({ pod, own }: Committed["active"][number]) =>
+    hasResources(own?.resources, resources) && (pod.resizedAtMs ?? 0) <= startedAtMs;
+  return attempts === 0 && active.length > 0 && active.every(isOfCommit);
 }
 
 /**

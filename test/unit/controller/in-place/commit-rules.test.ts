@@ -1,9 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { decide } from "../../../../src/controller/decide/decide.ts";
 import { commitStep } from "../../../../src/controller/in-place/commit-rules.ts";
+import type { LastRollout } from "../../../../src/controller/observe/last-rollout.ts";
 import type { Snapshot } from "../../../../src/controller/observe/observe.ts";
 import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
-import type { PodView } from "../../../../src/controller/observe/pod-view.ts";
+import type { ContainerView, PodView } from "../../../../src/controller/observe/pod-view.ts";
 import { HOLD } from "../../../../src/controller/observe/workloads/stateful-set.ts";
 import { TIMEOUTS } from "../../../../src/controller/timeouts.ts";
 import { formatSize, type Size, sizeOfCores } from "../../../../src/domain/size.ts";
@@ -27,6 +28,7 @@ import { aWrite, failed, someWrites, type Write, withoutResponse } from "../../.
 
 const ONE = sizeOfCores(1);
 const FOUR = sizeOfCores(4);
+const EIGHT = sizeOfCores(8);
 const SECOND = 1000;
 
 /** A Deployment that the controller paused so long ago. */
@@ -190,10 +192,11 @@ describe("a pipe whose pods all have the size", () => {
     pipe: Partial<PipeView> = {},
     writes: readonly Write[] = [],
     changes: Partial<Snapshot> = {},
+    ofPipe: readonly PodView[] = pods,
   ) => {
     const snapshot = aSnapshot([aLabelledPipe("a", { replicas: 2, ...pipe })], {
       strategy: "InPlaceOrRollout",
-      pods: new Map([["a", pods]]),
+      pods: new Map([["a", ofPipe]]),
       writes: someWrites(writes),
       ...changes,
     });
@@ -262,6 +265,77 @@ describe("a pipe whose pods all have the size", () => {
     expect(decided({}, [aWrite("uid-a", "commit", { outcome })]).actions).toMatchObject([
       { type: "adopt", rollout: { inPlaceFailure: { size: FOUR, reason: "Refused", message: "policy" } } },
     ]);
+  });
+
+  describe("that is less memory than before, and whose container is OOM-killed an hour later,", () => {
+    const resizedAtMs = NOW_MS - 3_600_000;
+    const killed = { restartCount: 1, restartedAtMs: NOW_MS - 60_000, isOomKilled: true };
+    const shrunk = [aResizedPod("a-1", { resizedAtMs }, killed), aResizedPod("a-2", { resizedAtMs })];
+    const decidedAfter = (
+      writes: readonly Write[],
+      pipe: Partial<PipeView> = {},
+      strategy: Snapshot["strategy"] = "InPlaceOrRollout",
+      pods: readonly PodView[] = shrunk,
+    ) => decided({ size: EIGHT, ...pipe }, writes, { strategy }, pods).actions;
+    const commit = (changes: Partial<Write["record"]>) => aWrite("uid-a", "commit", changes);
+    const refused = failed({ reason: "Refused", fallback: "Refused" });
+    /** The annotation after a commit that was undone. */
+    const undone = (changes: Partial<LastRollout> = {}): Partial<PipeView> => ({
+      lastRollout: aRollout(EIGHT, {
+        attempts: 0,
+        inPlaceStartedAtMs: resizedAtMs,
+        startedAtMs: resizedAtMs + SECOND,
+        cameUp: true,
+        ...changes,
+      }),
+    });
+    const RESTARTED = [
+      { type: "adopt", rollout: { inPlaceFailure: { size: FOUR, reason: "Restarted" } } },
+    ] as const;
+
+    it.each<[string, readonly Write[], Partial<PipeView>, Snapshot["strategy"]]>([
+      ["no commit was tried", [], {}, "InPlaceOrRollout"],
+      ["the first write of the commit failed", [commit({ outcome: failed() })], {}, "InPlaceOrRollout"],
+      ["the write failed, and no pod may be replaced", [commit({ outcome: failed() })], {}, "InPlace"],
+      ["the write is refused, and no pod may be replaced", [commit({ outcome: refused })], {}, "InPlace"],
+      [
+        "the pipe lost a label meanwhile, and no pod may be replaced",
+        [],
+        { templateProblem: { reason: "PodsNotLabeled", message: "no label" } },
+        "InPlace",
+      ],
+      [
+        "the commit of an earlier size was undone",
+        [],
+        undone({ startedAtMs: resizedAtMs - SECOND }),
+        "InPlace",
+      ],
+      ["the commit for an earlier service was undone", [], undone({ serviceId: "other" }), "InPlace"],
+      ["its present resources were only recorded", [], undone({ inPlaceStartedAtMs: undefined }), "InPlace"],
+    ])("records the reason for a rollout if %s", (_, writes, pipe, strategy) => {
+      expect(decidedAfter(writes, pipe, strategy)).toMatchObject(RESTARTED);
+    });
+
+    it.each<[string, readonly Write[], Partial<PipeView>]>([
+      ["the first write has no response yet", [commit({ outcome: { type: "pending" } })], {}],
+      ["it is not known whether the first write succeeded", [commit({ outcome: withoutResponse() })], {}],
+      ["the commit was undone", [commit({ outcome: failed({ isUndone: true }) })], undone()],
+      ["another controller undid the commit", [], undone()],
+      ["the commit was undone before its last write failed", [commit({ outcome: failed() })], undone()],
+    ])("records none if %s", (_, writes, pipe) => {
+      expect(decidedAfter(writes, pipe)).not.toMatchObject(RESTARTED);
+    });
+
+    it.each<[string, Partial<ContainerView>, Size]>([
+      ["a container ended for another reason", { isOomKilled: false }, EIGHT],
+      ["it was killed before the resize", { restartedAtMs: resizedAtMs - SECOND, isRunning: false }, EIGHT],
+      ["the size is more memory than before", {}, ONE],
+    ])("records none after the first write failed if %s", (_, changes, size) => {
+      const pods = [aResizedPod("a-1", { resizedAtMs: NOW_MS - 70_000 }, { ...killed, ...changes })];
+      const [pipe, writes] = [{ size, replicas: 1 }, [commit({ outcome: failed() })]];
+      expect(decidedAfter(writes, pipe, "InPlaceOrRollout", pods)).not.toMatchObject(RESTARTED);
+      expect(decidedAfter([], pipe, "InPlaceOrRollout", pods)).toMatchObject(RESTARTED);
+    });
   });
 });
 

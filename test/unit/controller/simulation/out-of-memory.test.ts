@@ -219,6 +219,50 @@ it("a service whose pods must not be replaced gets its previous size back when i
   expect(group.workloads.kubelets.starved.size).toBe(0);
 });
 
+describe("a pipe that is OOM-killed while the first write of its commit fails", () => {
+  let group: PipeGroup;
+  beforeEach(async () => {
+    group = await start(1);
+    // A webhook for Deployments is down.
+    group.cluster.fault = ({ method, query }, pipe) =>
+      method === "PATCH" && pipe && !query?.["dryRun"]
+        ? { error: new KubeApiError("PATCH", 500, "{}") }
+        : undefined;
+  });
+
+  const killDuringOutage = async (isRestarted: boolean): Promise<void> => {
+    group.request(1);
+    await group.run(30 * MINUTE);
+    expect([group.podSizes(), group.simulation.sizes("pipe-0")]).toEqual([[ONE], [FOUR]]);
+    if (isRestarted) group.simulation.start();
+    kill(group, "pipe-0");
+    await group.run(5 * MINUTE);
+    group.cluster.fault = () => undefined;
+    await group.run(10 * MINUTE);
+  };
+
+  it.each([false, true])(
+    "gets its old memory again if no pod may be replaced (restart of the controller: %s)",
+    async (isRestarted) => {
+      group.simulation.setStrategy(1, "InPlace");
+      await killDuringOutage(isRestarted);
+      expect([group.podSizes(), group.simulation.sizes("pipe-0")]).toEqual([[FOUR], [FOUR]]);
+      expect(group.uids()).toEqual(group.before);
+      expect(conditionOf(group)).toMatchObject({ type: "Stalled", reason: "NotResizedInPlace" });
+      expect(group.messages()).toContain("Restarted: ");
+    },
+  );
+
+  it.each([false, true])(
+    "falls back to a rollout, which shows whether new pods run with less (restart of the controller: %s)",
+    async (isRestarted) => {
+      await killDuringOutage(isRestarted);
+      expect(group.simulation.fallbacks).toEqual(["pipe-0 Restarted"]);
+      group.expectSettled(1);
+    },
+  );
+});
+
 it.each(["RollingUpdate", "Recreate"] as const)(
   "a service whose node is full gets its previous size by a rollout of each pipe when that is killed, outside of the rollout window (%s)",
   async (strategy) => {
