@@ -7,7 +7,7 @@ import { MAX_ANNOTATED_MESSAGE } from "../names.ts";
 import type { LastRollout, OutOfMemory } from "../observe/last-rollout.ts";
 import type { Snapshot } from "../observe/observe.ts";
 import type { PipeScalingView } from "../observe/pipe-scaling-view.ts";
-import type { PipeView } from "../observe/pipe-view.ts";
+import { hasAppliedSize, type PipeView } from "../observe/pipe-view.ts";
 import type { ContainerView, PodView } from "../observe/pod-view.ts";
 import { type Allotment, amountsIn, isSize } from "../observe/resources.ts";
 import { nameOf } from "../observe/workloads/kinds.ts";
@@ -141,7 +141,7 @@ function killsIn(
   if (!lastRollout || "problem" in container || isPausedForCommit) return undefined;
   const { inPlaceStartedAtMs: sinceMs, startedAtMs } = lastRollout;
   const previous = lastRollout.lastGoodSize && sizeThatHolds(lastRollout.lastGoodSize);
-  if (sinceMs === undefined || !sameSize(lastRollout.size, pipe.size)) return undefined;
+  if (sinceMs === undefined || !hasAppliedSize(pipe)) return undefined;
   if (!previous || smaller(previous, maximum).memoryGib <= requested.memoryGib) return undefined;
   const untilMs = startedAtMs + timeouts.outOfMemoryMs;
   const seen = (pods.get(nameOf(pipe)) ?? []).flatMap((pod): readonly Seen[] => {

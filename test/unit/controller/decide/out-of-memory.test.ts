@@ -27,6 +27,9 @@ import { aPodWrite, aWrite, failed, someWrites } from "../../../support/fixtures
 const ONE = sizeOfCores(1);
 const TWO = sizeOfCores(2);
 const FOUR = sizeOfCores(4);
+const FIVE = sizeOfCores(5);
+/** Resources that are no valid size. */
+const OWN = { requests: { cpu: "3", memory: "18Gi" }, limits: { memory: "20Gi" } };
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 const DAY = 24 * 60 * MINUTE;
@@ -240,6 +243,11 @@ describe("a smaller memory in place is too small if", () => {
       size: FOUR,
       lastRollout: shrunk({ size: FOUR, attempts: 0, ...changes }),
     });
+    const undoneToOwn = (changes: Partial<LastRollout> = {}): Partial<PipeView> => ({
+      size: undefined,
+      otherResources: OWN,
+      lastRollout: shrunk({ isRollback: true, lastGoodSize: OWN, generation: 0, attempts: 0, ...changes }),
+    });
     const killedAt = (name: string, restartCount: number, resizedAtMs = RESIZED_MS) => ({
       ...killed(name, restartCount),
       resizedAtMs,
@@ -267,8 +275,29 @@ describe("a smaller memory in place is too small if", () => {
         { ...undone(), size: TWO },
       ],
       ["the template has no pods", [], undone()],
+      [
+        "another writer gave the template a size",
+        [killedAt("a-1", 2)],
+        { ...undoneToOwn(), size: TWO, otherResources: undefined },
+      ],
+      [
+        "its resources were only recorded",
+        [killedAt("a-1", 2)],
+        undoneToOwn({ inPlaceStartedAtMs: undefined }),
+      ],
     ])("but not if %s", (_, pods, pipe) => {
       expect(isShort(pods, { pipe })).toBe(false);
+    });
+
+    it("its template has resources of its owner that are no size, so the pods get the smallest size that holds them", () => {
+      const pods = [killedAt("a-1", 2)];
+      const { actions } = decided(pods, { pipe: undoneToOwn() });
+      const outOfMemory = { size: ONE, previous: FIVE, pipe: "a" };
+      expect(actions).toMatchObject([{ type: "adopt", rollout: { lastGoodSize: OWN, outOfMemory } }]);
+      const pipe = undoneToOwn({ outOfMemory: { ...RECORD, previous: FIVE } });
+      expect(decided(pods, { pipe }).actions).toMatchObject([
+        { type: "resize-pod", resources: { requests: { memory: "20Gi" } } },
+      ]);
     });
   });
 

@@ -3,6 +3,7 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { KubeApiError } from "../../../../src/kube/errors.ts";
 import { aNode } from "../../../support/fixtures/node.ts";
 import { numRuns } from "../../../support/num-runs.ts";
+import { deployResizable } from "../../../support/simulation/in-place-scenario.ts";
 import { PipeGroup } from "../../../support/simulation/pipe-group.ts";
 import { sizeOf } from "../../../support/simulation/ready-judge.ts";
 
@@ -262,6 +263,41 @@ describe("a pipe that is OOM-killed while the first write of its commit fails", 
     },
   );
 });
+
+it.each([false, true])(
+  "a service returns to the size that holds the resources of a pipe which are no size if that is OOM-killed twice while its template cannot follow (restart of the controller: %s)",
+  async (isRestarted) => {
+    const group = await PipeGroup.start({ pipes: 1, deployment: { cores: 5 } });
+    const { simulation, workloads } = group;
+    simulation.stop();
+    const resources = { requests: { cpu: "5", memory: "18Gi" }, limits: { memory: "20Gi" } };
+    deployResizable(simulation, "late", 1, 1, { resources });
+    group.request(2);
+    await group.run(10 * SECOND);
+    workloads.replaced.length = 0;
+    workloads.killControllerManager();
+    simulation.start();
+    await group.run(3 * MINUTE);
+    expect(group.podSizes("late")).toEqual(["2000m/8Gi"]);
+    expect(group.cluster.deployments.get("late")?.spec.template.spec.containers[0]?.resources).toEqual(
+      resources,
+    );
+    if (isRestarted) simulation.start();
+    for (let times = 0; times < 2; times += 1) {
+      await group.run(10 * SECOND);
+      kill(group, "late", SECOND);
+    }
+    await group.run(MINUTE);
+    expect(group.messages()).toContain("OOM-killed twice");
+    workloads.startControllerManager();
+    await group.run(10 * MINUTE);
+    expect(group.podSizes("pipe-0", "late")).toEqual(["5000m/20Gi", "5000m/20Gi"]);
+    expect(simulation.sizes("pipe-0", "late")).toEqual(["5000m/20Gi", "5000m/20Gi"]);
+    expect(conditionOf(group)).toMatchObject({ type: "Stalled", reason: "OutOfMemory" });
+    expect(workloads.replaced).toEqual([]);
+    expect(group.cluster.readyJudge.violations).toEqual([]);
+  },
+);
 
 it.each(["RollingUpdate", "Recreate"] as const)(
   "a service whose node is full gets its previous size by a rollout of each pipe when that is killed, outside of the rollout window (%s)",
