@@ -8,6 +8,7 @@ import type { Decision } from "./decide/decision.ts";
 import type { Snapshot } from "./observe/observe.ts";
 import { observe, type Scope, type Sources } from "./observe/observe.ts";
 import { Reporter, type ReporterOptions } from "./report/reporter.ts";
+import { failuresOfOtherSizes } from "./rollout/prior-failure.ts";
 import type { Timeouts } from "./timeouts.ts";
 
 export type ReconcilerOptions = ActionRunnerOptions &
@@ -40,6 +41,7 @@ export class Reconciler {
     const unreported = isClaimed ? await this.#retract(seen) : undefined;
     const { snapshot, decision } = isClaimed ? this.#look(serviceId) : seen;
     const { sizing, waitsForCommit } = decision;
+    this.#forgetOtherSizes(decision);
     const actions = this.#actions.affordable(serviceId, decision.actions);
     const failed = await this.#actions.run(serviceId, actions, sizing?.requestId);
     const { commits, rollouts } = this.#options;
@@ -97,6 +99,12 @@ export class Reconciler {
       if (isConflict(error)) throw error;
       return { error };
     }
+  }
+
+  /** The memory of this process also has failures that no annotation shows. */
+  #forgetOtherSizes({ sizing }: Decision): void {
+    const failures = sizing?.assessments.flatMap(failuresOfOtherSizes) ?? [];
+    for (const { uid, purpose } of failures) this.#options.writes.forget(uid, purpose);
   }
 
   /** @returns the delay until the decision or its report is due again */

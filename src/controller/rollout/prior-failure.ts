@@ -1,8 +1,8 @@
 import { sameSize } from "../../domain/size.ts";
 import { elapsedMs } from "../../runtime/elapsed.ts";
-import type { Begin, Failure, PipeDecision, Subject } from "../assessment.ts";
+import type { Assessment, Begin, Failure, PipeDecision, Subject } from "../assessment.ts";
 import { hasAppliedSize, type PipeView } from "../observe/pipe-view.ts";
-import type { WriteRecord } from "../observe/write-record.ts";
+import type { WritePurpose, WriteRecord } from "../observe/write-record.ts";
 import {
   dueAtMs,
   FIELD_CONFLICT,
@@ -80,6 +80,32 @@ function failedWrite(subject: Subject): Failure | undefined {
   const [last] = failures.filter(({ atMs }) => atMs >= appliedAtMs).toSorted(byLastRetry);
   return last;
 }
+
+/**
+ * The failed writes, dry runs and searches for other sizes, if all pods have the present one. They are forgotten: when
+ * one of those sizes is requested again, that is a new attempt. A failure with the present size still counts, because
+ * another writer may change that.
+ */
+export function failuresOfOtherSizes({ subject, state, isReturned }: Assessment): readonly Attempted[] {
+  if (state !== "done" && !isReturned) return [];
+  const { pipe, writes, active } = subject;
+  const { uid } = pipe.metadata;
+  const last: readonly (Attempted & { readonly record: WriteRecord | undefined })[] = [
+    ...SIZED.map((purpose) => ({ uid, purpose, record: recordOf(subject, purpose) })),
+    { uid, purpose: "dry-run-commit", record: dryRunRecord(subject, true) },
+    { uid, purpose: "dry-run", record: dryRunRecord(subject, false) },
+    { uid, purpose: "check-room", record: roomRecord(subject) },
+    ...active.map(({ pod, record }) => ({ uid: pod.metadata.uid, purpose: "resize-pod", record }) as const),
+  ];
+  return last.filter((each) => !each.record && writes.get(each.uid, each.purpose)?.outcome.type === "failed");
+}
+
+interface Attempted {
+  readonly uid: string;
+  readonly purpose: WritePurpose;
+}
+
+const SIZED = ["resize", "commit", "continue-commit"] as const;
 
 function byLastRetry(a: Failure, b: Failure): number {
   const { retryAtMs: firstMs = Number.MAX_SAFE_INTEGER } = a;

@@ -4,10 +4,14 @@ import { decide } from "../../../../src/controller/decide/decide.ts";
 import { annotationSubject, type LastRollout } from "../../../../src/controller/observe/last-rollout.ts";
 import type { PipeScalingView } from "../../../../src/controller/observe/pipe-scaling-view.ts";
 import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
+import { formatAllotment, resourcesFor } from "../../../../src/controller/observe/resources.ts";
+import { failuresOfOtherSizes } from "../../../../src/controller/rollout/prior-failure.ts";
 import { formatScalingRequest } from "../../../../src/crd/scaling-request.ts";
-import { sizeOfCores } from "../../../../src/domain/size.ts";
+import { formatSize, type Size, sizeOfCores } from "../../../../src/domain/size.ts";
 import { actionsFor, failuresIn, statesFor, summaries } from "../../../support/fixtures/decisions.ts";
+import { amounts, aPod, aResizedPod } from "../../../support/fixtures/pod.ts";
 import {
+  aLabelledPipe,
   aPipe,
   aRollout,
   aScaling,
@@ -19,7 +23,14 @@ import {
   rollingTo,
   UNDER_WAY,
 } from "../../../support/fixtures/snapshot.ts";
-import { aWrite, someWrites, type Write } from "../../../support/fixtures/writes.ts";
+import {
+  aPodWrite,
+  aWrite,
+  failed,
+  someWrites,
+  type Write,
+  withoutResponse,
+} from "../../../support/fixtures/writes.ts";
 
 const ONE = sizeOfCores(1);
 const FOUR = sizeOfCores(4);
@@ -222,5 +233,57 @@ describe("a rollout that takes long", () => {
       }),
     );
     expect(failures).toMatchObject([{ message: "the rollout has not completed in 12.5 s" }]);
+  });
+});
+
+describe("the failures of another size", () => {
+  const EIGHT = sizeOfCores(8);
+  const ofPod = (size: Size) => formatAllotment(resourcesFor(size, false));
+  const checked = (size: Size) => `1/pipe/false/${formatSize(size)}`;
+  /** Failed writes of this size to the pipe and its pod, dry runs and searches. */
+  const failuresWith = (size: Size, outcome = failed({ reason: "Refused" })): readonly Write[] => [
+    ...(["resize", "commit", "continue-commit"] as const).map((purpose) =>
+      aWrite("uid-a", purpose, { subject: formatSize(size), outcome }),
+    ),
+    ...(["dry-run-commit", "dry-run", "check-room"] as const).map((purpose) =>
+      aWrite("uid-a", purpose, { subject: checked(size), outcome }),
+    ),
+    aPodWrite("a-1", { subject: ofPod(size), outcome }),
+  ];
+  const ALL = failuresWith(EIGHT).map(({ uid, purpose }) => ({ uid, purpose }));
+  const decidedWith = (writes: readonly Write[], pipe: Partial<PipeView> = {}, pod = aResizedPod("a-1")) => {
+    const pipes = [aLabelledPipe("a", { size: FOUR, ...pipe })];
+    const snapshot = aSnapshot(pipes, { pods: new Map([["a", [pod]]]), writes: someWrites(writes) });
+    const { sizing } = decide({ ...snapshot, strategy: "InPlaceOrRollout" }, DECIDE_OPTIONS);
+    return sizing?.assessments ?? [];
+  };
+  const forgottenFor = (...given: Parameters<typeof decidedWith>) =>
+    decidedWith(...given)
+      .flatMap(failuresOfOtherSizes)
+      .map(({ uid, purpose }) => ({ uid, purpose }));
+
+  it("are forgotten when all pods have the size", () => {
+    expect(forgottenFor(failuresWith(EIGHT))).toEqual(ALL);
+  });
+
+  it("are forgotten when all pods have the previous size because they ran out of memory with this one", () => {
+    const outOfMemory = { size: FOUR, previous: sizeOfCores(5), pipe: "a", message: "killed", atMs: NOW_MS };
+    const lastRollout = aRollout(sizeOfCores(5), { outOfMemory, cameUp: true });
+    const actual = amounts(sizeOfCores(5));
+    const pod = aResizedPod("a-1", {}, { resources: actual, allocated: actual.requests, actual });
+    const given = [failuresWith(EIGHT), { size: sizeOfCores(5), lastRollout }, pod] as const;
+    expect(decidedWith(...given)).toMatchObject([{ isReturned: true }]);
+    expect(forgottenFor(...given)).toEqual(ALL);
+  });
+
+  it.each<[string, Parameters<typeof decidedWith>]>([
+    ["the template does not have the size", [failuresWith(EIGHT), { size: ONE }]],
+    ["a pod does not have the size", [failuresWith(EIGHT), {}, aPod("a-1")]],
+    ["they are of this size, which another writer may change", [failuresWith(FOUR)]],
+    ["they are repeated now", [failuresWith(EIGHT, { type: "pending" })]],
+    ["their outcomes are unknown", [failuresWith(EIGHT, withoutResponse())]],
+    ["they succeeded", [failuresWith(EIGHT, { type: "done" })]],
+  ])("are kept if %s", (_, given) => {
+    expect(forgottenFor(...given)).toEqual([]);
   });
 });

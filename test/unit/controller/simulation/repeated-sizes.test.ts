@@ -1,8 +1,16 @@
-import { describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
+import { KubeApiError } from "../../../../src/kube/errors.ts";
+import { aNode } from "../../../support/fixtures/node.ts";
 import { PipeGroup } from "../../../support/simulation/pipe-group.ts";
 
-const MINUTE = 60_000;
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
+
+type PipeOptionsOfGroup = NonNullable<Parameters<typeof PipeGroup.start>[0]["deployment"]>;
+
+/** A program that gets another size only by a restart. */
+const READS_SIZE: PipeOptionsOfGroup = { strategy: "Recreate", args: ["-XX:MaxRAMPercentage=75"] };
 
 describe("a size that no node can hold, with the strategy Rollout", () => {
   it("is tried for a day, and each attempt is rolled back within the timeout", async () => {
@@ -100,6 +108,96 @@ it("a size that pipes could not get in place is tried in place again whenever it
     );
   }
   workloads.emptyNode();
+  group.request(4);
+  await group.run(MINUTE);
+  group.expectSettled(4);
+  group.expectSamePods();
+});
+
+/** Each makes four cores impossible, or possible again. */
+const REFUSALS: readonly (readonly [
+  string,
+  PipeOptionsOfGroup,
+  (group: PipeGroup, isRefused: boolean) => void,
+])[] = [
+  ["a quota refuses in place", {}, setQuota],
+  ["a quota refuses for new pods", READS_SIZE, setQuota],
+  ["no node is large enough for", READS_SIZE, setNodeSize],
+  ["no node has room for", READS_SIZE, fillNode],
+];
+
+function setQuota({ workloads }: PipeGroup, isRefused: boolean): void {
+  workloads.scheduler.limits.set(isRefused ? { quota: 2000 } : {});
+}
+
+function setNodeSize({ cluster, workloads }: PipeGroup, isRefused: boolean): void {
+  const cores = isRefused ? 2 : 16;
+  cluster.nodes = [aNode("node", { cpu: `${cores}`, memory: "1Ti" })];
+  workloads.scheduler.capacityMillicores = 1000 * cores;
+}
+
+function fillNode({ workloads }: PipeGroup, isRefused: boolean): void {
+  if (isRefused) workloads.fillNode(0);
+  else workloads.emptyNode();
+}
+
+describe.each(REFUSALS)("a size that %s", (_, deployment, refuse) => {
+  let group: PipeGroup;
+  beforeEach(async () => {
+    group = await PipeGroup.start({ pipes: 1, nodeCores: 16, deployment });
+    group.request(1);
+    await group.run(MINUTE);
+    group.expectSettled(1);
+    refuse(group, true);
+  });
+
+  it("is tried at once when it is requested again, and the first failure of that has the first delay", async () => {
+    group.request(4);
+    await group.run(3 * HOUR);
+    expect(group.simulation.condition(1)).toMatchObject({ type: "Stalled" });
+    group.request(1);
+    await group.run(MINUTE);
+    group.expectSettled(1);
+    group.request(4);
+    await group.run(MINUTE);
+    expect(group.simulation.status(1).failures).toMatchObject([{ attempts: 1 }]);
+    group.request(1);
+    await group.run(MINUTE);
+    refuse(group, false);
+    group.request(4);
+    await group.run(MINUTE);
+    group.expectSettled(4);
+  });
+
+  it("is tried at once when a boost to it begins again", async () => {
+    group.simulation.boost(1, 4, 16 * MINUTE);
+    await group.run(16 * MINUTE - SECOND);
+    expect(group.simulation.condition(1)).toMatchObject({ type: "Stalled" });
+    await group.run(5 * MINUTE);
+    group.expectSettled(1);
+    refuse(group, false);
+    group.simulation.boost(1, 4, 30 * MINUTE);
+    await group.run(MINUTE);
+    group.expectSettled(4);
+  });
+});
+
+it("a size whose template was refused while its rollout waited for a window is tried in place again when it is requested again", async () => {
+  const group = await PipeGroup.start({ pipes: 1 });
+  const { simulation, cluster } = group;
+  simulation.addService(1, { rolloutWindow: '{schedule: "0 0 1 1 *", duration: 1h}' });
+  await group.run(2 * HOUR);
+  cluster.fault = ({ query, body }) =>
+    query?.["dryRun"] && JSON.stringify(body).includes('"paused":true')
+      ? { error: new KubeApiError("PATCH", 403, "{}") }
+      : undefined;
+  group.request(4);
+  await group.run(10 * MINUTE);
+  expect(simulation.condition(1)).toMatchObject({ reason: "WaitingForWindow" });
+  group.request(1);
+  await group.run(10 * MINUTE);
+  group.expectSettled(1);
+  cluster.fault = () => undefined;
   group.request(4);
   await group.run(MINUTE);
   group.expectSettled(4);
