@@ -13,7 +13,7 @@ import type { PipeView } from "../observe/pipe-view.ts";
 import { nameOf } from "../observe/workloads/kinds.ts";
 import { isOfWrite, isRefusal, NO_ROOM } from "../retry.ts";
 import { ROLLBACK_FAILED } from "../rollout/rules.ts";
-import { comparableMessage } from "./status-content.ts";
+import { comparableMessage, desiredSinceMs } from "./status-content.ts";
 
 /**
  * Returns the failures of all pipes, those that stall the service first: people see the first one before the others,
@@ -120,8 +120,8 @@ function sinceMs({ pipe, subject }: Assessment, { scaling: { status }, sizing, n
   if (ready?.status !== "False" || status.desired?.summary !== size) return nowMs;
   const first = subject.writes.get(pipe.metadata.uid, "hindered");
   const hinderedAtMs = first?.subject === size ? first.lastAtMs : 0;
-  const startedAtMs = parseTime(status.propagation?.startedAt);
-  return Math.min(nowMs, Math.max(parseTime(ready.lastTransitionTime), startedAtMs, hinderedAtMs));
+  const readyAtMs = parseTime(ready.lastTransitionTime);
+  return Math.min(nowMs, Math.max(readyAtMs, desiredSinceMs(status), hinderedAtMs));
 }
 
 /** True if the status has the failure of a pipe that waited for too long. */

@@ -9,6 +9,7 @@ import type { Event } from "../../runtime/event-recorder.ts";
 import { RESIZED_IN_PLACE } from "./events.ts";
 import { newFallbacks } from "./resize-methods.ts";
 import { STATE_NAMES } from "./status.ts";
+import { desiredSinceMs } from "./status-content.ts";
 
 /** A rescale takes seconds in place, minutes if pods are replaced, and hours if a pipe needs intervention. */
 const PROPAGATION_SECONDS = [5, 10, 30, 60, 120, 180, 300, 600, 900, 1800, 3600, 4 * 3600];
@@ -88,7 +89,7 @@ export class ControllerMetrics {
     });
     new Gauge({
       name: "pipe_scaling_oldest_propagation_seconds",
-      help: "Age of the oldest rescale in progress, in seconds; 0 if there is none. Once every pipe has run the size, it is the time since Ready last became False, for example because a pipe was added. Rescales that are stalled or suspended, or wait for a rollout window or an owner, do not count, and their age begins again afterwards. After a change of leader, it includes earlier waits for a window or an owner.",
+      help: "Age of the oldest rescale in progress, in seconds; 0 if there is none. A request that repeats the size does not begin it again. Once every pipe has run the size, it is the time since Ready last became False, for example because a pipe was added. Rescales that are stalled or suspended, or wait for a rollout window or an owner, do not count, and their age begins again afterwards. After a change of leader, it includes earlier waits for a window or an owner.",
       registers,
       collect() {
         const now = clock.now();
@@ -166,7 +167,7 @@ function sinceMsOf(status: PipeScalingStatus): number | undefined {
   const transitionMs = (of: string) =>
     parseTime(conditions.find(({ type }) => type === of)?.lastTransitionTime);
   // The condition is younger than the rescale if the service was stalled or suspended meanwhile.
-  const sinceMs = Math.max(Date.parse(propagation.startedAt), transitionMs("Reconciling"));
+  const sinceMs = Math.max(desiredSinceMs(status), transitionMs("Reconciling"));
   if (propagation.completedAt === undefined) return sinceMs;
   // Every pipe has run the size, but a template does not follow its pods yet, or a pipe was added or changed later.
   return Math.max(sinceMs, transitionMs("Ready"));

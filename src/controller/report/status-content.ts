@@ -1,5 +1,6 @@
 import { hash } from "node:crypto";
 import type { PipeScalingStatus } from "../../crd/pipe-scaling.ts";
+import { parseTime } from "../../kube/time.ts";
 
 /** The conditions that the controller writes. The others belong to other tools. */
 export const OWN_CONDITIONS = ["Ready", "Reconciling", "Stalled"];
@@ -22,6 +23,16 @@ export function contentOf({ conditions = [], history = [], ...status }: PipeScal
   const own = conditions.filter(({ type }) => OWN_CONDITIONS.includes(type));
   const content = { ...status, conditions: own, history: history.slice(0, 1) };
   return hash("sha256", JSON.stringify(content, comparable));
+}
+
+/**
+ * When the desired size began to be desired, in milliseconds since 1970; 0 if the status does not show it. A request
+ * that repeats the size begins a new propagation, and does not end the time for which its pipes have waited for it.
+ */
+export function desiredSinceMs({ desired, history, propagation }: PipeScalingStatus): number {
+  const newest = history?.[0];
+  const isOfSize = newest !== undefined && newest.summary === desired?.summary;
+  return parseTime((isOfSize ? newest : propagation)?.startedAt);
 }
 
 /** The order of keys depends on whether the API server returned an object or the controller made it. */

@@ -2,6 +2,8 @@ import { Registry } from "prom-client";
 import { describe, expect, it } from "vitest";
 import { ControllerMetrics } from "../../../../src/controller/report/metrics.ts";
 import type { PipeScalingStatus } from "../../../../src/crd/pipe-scaling.ts";
+import { describedSize } from "../../../../src/crd/size-fields.ts";
+import { sizeOfCores } from "../../../../src/domain/size.ts";
 import { FakeClock } from "../../../support/fakes/fake-clock.ts";
 
 const CONDITION = { lastTransitionTime: "2025-12-01T00:00:00Z", reason: "", message: "" };
@@ -72,6 +74,24 @@ describe("the controller's metrics", () => {
     metrics.passed("a", undefined, []);
     metrics.passed("b", undefined, []);
     expect(await series(name)).toEqual([`${name} 0`]);
+  });
+
+  it.each([
+    ["a request that repeats its size does not begin it again", 4, 90],
+    ["a request for another size does", 8, 60],
+  ])("report the age of a rescale, and %s", async (_, cores, seconds) => {
+    const { clock, metrics, series } = setup();
+    const ago = (ms: number) => new Date(clock.now() - ms).toISOString();
+    const entry = { ...describedSize(sizeOfCores(4)), source: "Spec", result: "Progressing" } as const;
+    const status = aStatus({
+      desired: { ...describedSize(sizeOfCores(cores)), source: "Spec" },
+      history: [{ ...entry, startedAt: ago(90_000) }],
+      propagation: { requestId: "request-2", startedAt: ago(60_000) },
+      conditions: [{ ...CONDITION, type: "Reconciling", status: "True", reason: "Progressing" }],
+    });
+    metrics.passed("a", status, []);
+    const name = "pipe_scaling_oldest_propagation_seconds";
+    expect(await series(name)).toEqual([`${name} ${seconds}`]);
   });
 
   it.each([

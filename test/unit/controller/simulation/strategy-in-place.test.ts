@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { SERVICE_LABEL, TYPE_LABEL } from "../../../../src/controller/names.ts";
+import { formatScalingRequest, REQUEST_ANNOTATION } from "../../../../src/crd/scaling-request.ts";
 import { actionOf } from "../../../../src/kube/call.ts";
 import { KubeApiError } from "../../../../src/kube/errors.ts";
 import { pipeDeployment } from "../../../support/fixtures/pipe.ts";
@@ -140,6 +141,29 @@ describe("with the strategy InPlace", () => {
       expect(group.simulation.events.filter(({ type }) => type === "Warning")).toEqual([]);
     });
   });
+
+  it.each([9, 25])(
+    "a pipe is the same alarm, and at the same time, although its size is requested again every %i minutes",
+    async (minutes) => {
+      const group = await start({ pipes: 1 });
+      const { simulation, cluster, workloads } = group;
+      const size = { replicaCpuMillicores: 4000, replicaMemoryGb: 16 };
+      const conditions: (readonly string[])[] = [];
+      workloads.outcome = () => "Deferred";
+      group.request(4);
+      for (let minute = 1; minute <= 60; minute += 1) {
+        await group.run(MINUTE);
+        conditions.push(reportOf(group).types);
+        if (minute % minutes > 0) continue;
+        const request = { ...size, requestId: `request-${minute}`, apiKey: "key", requestedAt: "" };
+        cluster.patchScaling(idOf(1), size, { [REQUEST_ANNOTATION]: formatScalingRequest(request) });
+      }
+      expect(simulation.status(1).propagation?.requestId).toMatch(/^request-/);
+      expect(conditions.slice(0, 15)).toEqual(Array.from({ length: 15 }, () => ["Reconciling"]));
+      expect(conditions.slice(17)).toEqual(Array.from({ length: 43 }, () => ["Stalled"]));
+      expect(simulation.events.filter(({ type }) => type === "Warning")).toHaveLength(1);
+    },
+  );
 
   it("a pipe that waits because of a failure, and whose container crashes again and again, is no failure itself", async () => {
     const group = await start({ pipes: 2 });
