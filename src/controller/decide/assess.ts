@@ -3,6 +3,7 @@ import { sameSize } from "../../domain/size.ts";
 import { elapsedMs } from "../../runtime/elapsed.ts";
 import type { Assessment, PipeContext, PipeDecision, Subject } from "../assessment.ts";
 import { resizerActivity } from "../in-place/drift.ts";
+import { leadsToRollout } from "../in-place/fall-back.ts";
 import { failedBefore } from "../in-place/problem.ts";
 import type { Snapshot } from "../observe/observe.ts";
 import { containerNameOf, isRollingOut, type PipeView } from "../observe/pipe-view.ts";
@@ -122,10 +123,11 @@ function remarkOn(subject: Subject, state: PipeState, phase: RolloutPhase): stri
 }
 
 /** Only while pods are being replaced. */
-function restartRemark({ pipe, desired }: Subject, phase: RolloutPhase): string | undefined {
+function restartRemark(subject: Subject, phase: RolloutPhase): string | undefined {
+  const { pipe, desired } = subject;
   const { inPlaceFailure } = pipe.lastRollout ?? {};
   if (phase !== "rolling-out" || !inPlaceFailure || !sameSize(inPlaceFailure.size, desired)) return undefined;
-  if (!sameSize(pipe.size, desired)) return undefined;
+  if (!sameSize(pipe.size, desired) || !leadsToRollout(inPlaceFailure, subject)) return undefined;
   return `The pods of ${nameOf(pipe)} are being replaced because they cannot be resized in place: ${inPlaceFailure.message}.`;
 }
 

@@ -1,4 +1,5 @@
 import type { FallbackReason } from "../../crd/fallback-reasons.ts";
+import { sameSize } from "../../domain/size.ts";
 import type { Container } from "../../kube/pods.ts";
 import type { Action, InPlaceAction } from "../actions.ts";
 import type { ActivePod, Failure, PipeDecision, Problem, Subject } from "../assessment.ts";
@@ -229,6 +230,17 @@ export function isUnrequested(subject: Subject): boolean {
  */
 export function isFollowedByRollout(subject: Subject): boolean {
   return mayReplacePods(subject) && !isUnrequested(subject) && !leftToOwner(subject);
+}
+
+/**
+ * True if the rollout of the size began with this failure, or one follows. With the strategy InPlace, a new pod may fail
+ * to get the size of its template, and waits.
+ */
+export function leadsToRollout(failure: InPlaceFailure, subject: Subject): boolean {
+  const { size, lastRollout } = subject.pipe;
+  const { generation = 0, startedAtMs = 0 } = lastRollout ?? {};
+  const isOfRollout = generation > 0 && failure.atMs <= startedAtMs && sameSize(failure.size, size);
+  return isOfRollout || isFollowedByRollout(subject);
 }
 
 /** @param problem why it cannot be resized in place; absent if its strategy does not allow that */

@@ -9,7 +9,7 @@ import {
 import { type Size, sameSize } from "../../domain/size.ts";
 import { clipped } from "../../kube/clipped.ts";
 import type { Assessment } from "../assessment.ts";
-import { isFollowedByRollout } from "../in-place/fall-back.ts";
+import { leadsToRollout } from "../in-place/fall-back.ts";
 import type { PipeScalingView } from "../observe/pipe-scaling-view.ts";
 import type { PipeView } from "../observe/pipe-view.ts";
 import { nameOf } from "../observe/workloads/kinds.ts";
@@ -47,11 +47,8 @@ function methodOf(assessment: Assessment, desired: Size): ResizeMethod | undefin
 }
 
 function fallbackOf({ pipe, subject }: Assessment, desired: Size): PipeFallback | undefined {
-  const { lastRollout, size } = pipe;
-  const failure = lastRollout?.inPlaceFailure;
-  // If no rollout follows, nothing fell back. One that came before may have brought the size.
-  if (!sameSize(size, desired) && !isFollowedByRollout(subject)) return undefined;
-  if (!failure || !sameSize(failure.size, desired)) return undefined;
+  const failure = pipe.lastRollout?.inPlaceFailure;
+  if (!failure || !sameSize(failure.size, desired) || !leadsToRollout(failure, subject)) return undefined;
   // An owner who resets managedFields can write an annotation with a longer message.
   const message = clipped(failure.message, MAX_MESSAGE_LENGTH);
   return { pipe: nameOf(pipe), reason: failure.reason, message };

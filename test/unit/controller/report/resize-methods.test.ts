@@ -8,7 +8,7 @@ import { statusOf } from "../../../../src/controller/report/status.ts";
 import { MAX_FALLBACKS, type PipeScalingStatus } from "../../../../src/crd/pipe-scaling.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
 import { mergePatch } from "../../../../src/runtime/merge-patch.ts";
-import { aResizedPod } from "../../../support/fixtures/pod.ts";
+import { aPod, aResizedPod } from "../../../support/fixtures/pod.ts";
 import {
   aLabelledPipe,
   aPipe,
@@ -19,6 +19,7 @@ import {
   NOW_MS,
   POLICY,
   rollingTo,
+  UNDER_WAY,
 } from "../../../support/fixtures/snapshot.ts";
 import { aStatefulPipe } from "../../../support/fixtures/stateful-set.ts";
 
@@ -45,10 +46,10 @@ function statusFor(
   status: PipeScalingStatus = {},
   cores = 4,
   changes: Partial<PipeScalingView> = {},
-  pods: Snapshot["pods"] = new Map(),
+  observed: Partial<Snapshot> = {},
 ) {
   const scaling = aScaling(cores, { status, ...changes });
-  const snapshot = aSnapshot(pipes, { scaling, pods, strategy: "InPlaceOrRollout" });
+  const snapshot = aSnapshot(pipes, { scaling, strategy: "InPlaceOrRollout", ...observed });
   return statusOf(snapshot, scaling, decide(snapshot, DECIDE_OPTIONS), POLICY);
 }
 
@@ -103,10 +104,47 @@ describe("the status", () => {
     (isUnrequested, fallbacks, message) => {
       const pipe = aLabelledPipe("a", { lastRollout: adopted });
       const pods = new Map([["a", [aResizedPod("a-1")]]]);
-      const { pipes } = statusFor([pipe], {}, 4, { isUnrequested }, pods);
+      const { pipes } = statusFor([pipe], {}, 4, { isUnrequested }, { pods });
       expect(pipes).toMatchObject({ fallbacks, pending: [{ message }] });
     },
   );
+
+  describe("with the strategy InPlace, if a new pod cannot get the size that its template had before", () => {
+    const failure = { ...inPlaceFailure, reason: "Reverted", revision: 1 } as const;
+    const fallbacks = [{ ...FALLBACKS[0], reason: "Reverted" }];
+    const done = { startedAtMs: NOW_MS - 3_600_000, cameUp: true, inPlaceFailure: failure };
+    const report = (lastRollout: Partial<LastRollout>, pods = [aResizedPod("a-1")], changes = {}) => {
+      const rollout = aRollout(FOUR, { ...done, ...lastRollout });
+      const pipe = aLabelledPipe("a", { size: FOUR, lastRollout: rollout, ...changes });
+      return statusFor([pipe], {}, 4, {}, { pods: new Map([["a", pods]]), strategy: "InPlace" });
+    };
+    const inPlaceStartedAtMs = NOW_MS - 3_700_000;
+
+    it("reports no fallback, because the pipe waits", () => {
+      for (const lastRollout of [{}, { inPlaceStartedAtMs }, { generation: 0, startedAtMs: failure.atMs }])
+        expect(report(lastRollout, [aPod("a-1")]).pipes).toMatchObject({
+          pending: [{ state: "Waiting" }],
+          fallbacks: undefined,
+        });
+    });
+
+    it("reports no fallback when the pod has the size, also after a change of the template by its owner", () => {
+      for (const revision of [1, 2]) {
+        const { pipes } = report({ inPlaceStartedAtMs }, undefined, { revision });
+        expect(pipes).toMatchObject({ updated: 1, resizedBy: { a: "InPlace" }, fallbacks: undefined });
+      }
+    });
+
+    it("does not say that it is the reason why the owner replaces pods", () => {
+      const { conditions } = report({}, undefined, { revision: 2, rollout: UNDER_WAY });
+      expect(conditions?.[0]?.message).not.toContain("cannot be resized in place");
+    });
+
+    it("still reports the fallback to the rollout that began with a failure", () => {
+      const { pipes } = report({ startedAtMs: failure.atMs + 10_000 });
+      expect(pipes).toMatchObject({ resizedBy: { a: "Rollout" }, fallbacks });
+    });
+  });
 
   it("says that pods are being replaced for this reason only while that happens", () => {
     const messageFor = (pipe: PipeView) => statusFor([pipe]).conditions?.[0]?.message;
