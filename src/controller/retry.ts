@@ -190,6 +190,14 @@ export function retryAtMs(atMs: number, delayMs: number, { scaling, nowMs }: Ret
 const WRONG_CLOCK_MS = 60_000;
 
 /**
+ * A stored time, or `otherwiseMs` if it is far in the future. That comes from a clock that was wrong, and shows only
+ * that the event is over, so nothing waits until it is reached.
+ */
+export function unlessAhead(atMs: number, nowMs: number, otherwiseMs = 0): number {
+  return atMs - nowMs > WRONG_CLOCK_MS ? otherwiseMs : atMs;
+}
+
+/**
  * The time after which a request counts for a failure, in milliseconds since 1970. The time of a failure far in the
  * future comes from a clock that was wrong then by at least as much as it is ahead now. So a request counts that may be
  * newer than the failure, but one that was made long before does not. The retry gets a right time.

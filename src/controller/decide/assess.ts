@@ -10,7 +10,7 @@ import { containerNameOf, isRollingOut, type PipeView } from "../observe/pipe-vi
 import { resourcesFor, sizeOfAllotment } from "../observe/resources.ts";
 import { nameOf } from "../observe/workloads/kinds.ts";
 import { activePods } from "../pods.ts";
-import { unlessOrdinary } from "../retry.ts";
+import { unlessAhead, unlessOrdinary } from "../retry.ts";
 import { rolloutOutlook } from "../rollout/failure.ts";
 import { timedPhase, timeoutMsOf } from "../rollout/phase.ts";
 import { stuckPod, stuckRemark } from "../rollout/repair.ts";
@@ -76,8 +76,9 @@ function proofOf(
   if ((state !== "done" && state !== "resized") || pipe.replicas === 0) return { proof: "none" };
   const isCommitted = sameSize(pipe.size, desired);
   const isOfRollout = isCommitted && lastRollout !== undefined && lastRollout.attempts > 0;
-  const resizedAtMs = active.map(({ pod }) => pod.resizedAtMs ?? 0);
-  const sinceMs = Math.max(isOfRollout ? lastRollout.startedAtMs : 0, ...resizedAtMs);
+  const appliedAtMs = active.map(({ pod }) => pod.resizedAtMs ?? 0);
+  if (isOfRollout) appliedAtMs.push(lastRollout.startedAtMs);
+  const sinceMs = Math.max(0, ...appliedAtMs.map((each) => unlessAhead(each, nowMs)));
   const containers = active.flatMap(({ pod }) => pod.containers);
   const restartedAtMs = Math.max(0, ...containers.map((each) => each.restartedAtMs));
   const heldMs = elapsedMs(sinceMs, nowMs);

@@ -11,7 +11,15 @@ import { hasAppliedSize, type PipeView } from "../observe/pipe-view.ts";
 import type { ContainerView, PodView } from "../observe/pod-view.ts";
 import { type Allotment, amountsIn, isSize } from "../observe/resources.ts";
 import { nameOf } from "../observe/workloads/kinds.ts";
-import { dueAtMs, failureOf, isRetryRequested, retriedAt, retryAtMs, unlessOrdinary } from "../retry.ts";
+import {
+  dueAtMs,
+  failureOf,
+  isRetryRequested,
+  retriedAt,
+  retryAtMs,
+  unlessAhead,
+  unlessOrdinary,
+} from "../retry.ts";
 import { adopt } from "../rollout/repair.ts";
 import type { Sizing } from "./decision.ts";
 
@@ -135,7 +143,7 @@ function killsIn(
   scaling: PipeScalingView,
   { requested, maximum }: SizeLimits,
 ): Kills | undefined {
-  const { pods, timeouts } = snapshot;
+  const { pods, timeouts, nowMs } = snapshot;
   const { container, isPausedForCommit } = pipe;
   const lastRollout = ownRollout(pipe, snapshot);
   if (!lastRollout || "problem" in container || isPausedForCommit) return undefined;
@@ -154,12 +162,15 @@ function killsIn(
   // how many of its restarts came after the request, so only the visible kills count.
   const { retryRequestedAtMs = sinceMs } = scaling;
   const isRetried = isRetryRequested(startedAtMs, { ...snapshot, scaling });
-  const fromMs = isRetried ? retryRequestedAtMs : sinceMs;
+  // A clock may have been ahead at the time of the resize. The kills of the last ten minutes count all the same.
+  const resizedAtMs = unlessAhead(sinceMs, nowMs, nowMs - timeouts.outOfMemoryMs);
+  const fromMs = isRetried ? retryRequestedAtMs : resizedAtMs;
   const ended = seen.filter(({ own }) => own.restartedAtMs > fromMs);
   const killed = ended.filter(({ own }) => own.isOomKilled && own.restartedAtMs <= untilMs);
   const [last] = killed.toSorted((a, b) => b.own.restartedAtMs - a.own.restartedAtMs);
   if (!last) return undefined;
-  const count = isRetried ? killed.length : Math.max(killed.length, restartsSince(lastRollout, seen, killed));
+  const since = { ...lastRollout, inPlaceStartedAtMs: resizedAtMs };
+  const count = isRetried ? killed.length : Math.max(killed.length, restartsSince(since, seen, killed));
   return { pipe, previous, count, pod: last.pod.metadata.name, atMs: last.own.restartedAtMs };
 }
 

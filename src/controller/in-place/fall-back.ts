@@ -20,7 +20,7 @@ import {
   type SomeResources,
 } from "../observe/resources.ts";
 import { mayReplacePods, visiblePods } from "../pods.ts";
-import { dueAtMs, failureOf, isRetryRequested, retriedAt, retryAtMs } from "../retry.ts";
+import { dueAtMs, failureOf, isRetryRequested, retriedAt, retryAtMs, unlessAhead } from "../retry.ts";
 import { adoption, inPlaceFailureTo } from "../rollout/annotation.ts";
 import { leftToOwner } from "../rollout/rules.ts";
 
@@ -85,12 +85,13 @@ function isStarved({ pod, own }: ActivePod, resources: SomeResources): boolean {
  * again, so a rollout to more memory interrupts nothing that runs well.
  */
 export function isOutOfMemory(subject: Subject): boolean {
-  const { outOfMemory, pipe, active, target } = subject;
+  const { outOfMemory, pipe, active, target, nowMs, timeouts } = subject;
   if (!outOfMemory) return false;
   const isTooSmall = (resources: Parameters<typeof memoryLimitOf>[0]) =>
     memoryLimitOf(resources) < memoryLimitOf(target);
   const isTemplateTooSmall = isTooSmall(templateResources(pipe));
-  const sinceMs = killedSinceMs(pipe, outOfMemory, isTemplateTooSmall);
+  const recordedMs = killedSinceMs(pipe, outOfMemory, isTemplateTooSmall);
+  const sinceMs = unlessAhead(recordedMs, nowMs, nowMs - timeouts.outOfMemoryMs);
   return active.some(
     ({ own }) =>
       own?.isOomKilled &&

@@ -15,6 +15,7 @@ import {
   retryAtMs,
   retryDelayMs,
   TRUCE_MS,
+  unlessAhead,
 } from "../retry.ts";
 import { dryRunRecord, roomRecord, searchedAtMs } from "./way.ts";
 
@@ -76,7 +77,8 @@ function failedWrite(subject: Subject): Failure | undefined {
   ].filter((failure) => failure !== undefined);
   const commit = recordOf(subject, "commit");
   const committedAtMs = commit?.outcome.type === "done" ? commit.lastAtMs : 0;
-  const appliedAtMs = Math.max(rolledBack(subject)?.atMs ?? 0, committedAtMs);
+  const rolledBackAtMs = unlessAhead(rolledBack(subject)?.atMs ?? 0, subject.nowMs);
+  const appliedAtMs = Math.max(rolledBackAtMs, committedAtMs);
   const [last] = failures.filter(({ atMs }) => atMs >= appliedAtMs).toSorted(byLastRetry);
   return last;
 }

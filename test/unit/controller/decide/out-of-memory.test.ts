@@ -155,6 +155,18 @@ describe("a smaller memory in place is too small if", () => {
     expect(isShort(pods, { pipe: { lastRollout: shrunk({ restarts: 7 }) } })).toBe(true);
   });
 
+  it("a container was killed twice within the last ten minutes, and a clock was ahead at the time of the resize", () => {
+    const aheadMs = NOW_MS + 60 * MINUTE;
+    const times = { inPlaceStartedAtMs: aheadMs, startedAtMs: aheadMs + SECOND };
+    const isShortAfter = (pod: PodView, restarts = 0) =>
+      isShort([pod], { pipe: { lastRollout: shrunk({ ...times, restarts }) } });
+    expect(isShortAfter(killed("a-1", 2))).toBe(true);
+    expect(isShortAfter(killed("a-1", 9), 7)).toBe(true);
+    expect(isShortAfter(killed("a-1", 1))).toBe(false);
+    expect(isShortAfter(killed("a-1", 8), 7)).toBe(false);
+    expect(isShortAfter(killed("a-1", 2, -6 * MINUTE))).toBe(false);
+  });
+
   it("one container was killed in each of two pipes", () => {
     const others = [shrunkPipe("b", 1)];
     const otherPods = [["b", [killed("b-1", 1)]]] as const;
@@ -363,6 +375,14 @@ describe("a service that ran out of memory", () => {
       const { inPlaceStartedAtMs: _, ...lastRollout } = fallen.lastRollout;
       expect(actionsFor(killed("a-1", 1, 2 * SECOND), { lastRollout }).summary).toEqual(["a 4000m/16Gi"]);
       expect(actionsFor(killed("a-1", 1, -SECOND), { lastRollout }).summary).toEqual([]);
+    });
+
+    it("gets it at once as well if a clock was ahead when it was resized", () => {
+      const aheadMs = NOW_MS + 60 * MINUTE;
+      const times = { inPlaceStartedAtMs: aheadMs, startedAtMs: aheadMs };
+      const lastRollout = { ...fallen.lastRollout, ...times };
+      expect(actionsFor(killed("a-1", 2), { lastRollout }).summary).toEqual(["a 4000m/16Gi"]);
+      expect(actionsFor(killed("a-1", 2, -6 * MINUTE), { lastRollout }).summary).toEqual([]);
     });
 
     it("goes on if the first rollout to the previous size failed", () => {

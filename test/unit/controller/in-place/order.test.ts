@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { decide, recheckAtMs } from "../../../../src/controller/decide/decide.ts";
 import type { Snapshot } from "../../../../src/controller/observe/observe.ts";
+import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
 import type { PodView } from "../../../../src/controller/observe/pod-view.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
 import { summaries } from "../../../support/fixtures/decisions.ts";
@@ -87,6 +88,22 @@ describe("the pipes of a service that is resized in place", () => {
       });
     expect(heldFor(29_999)).toMatchObject({ summary: ["commit a"], atMs: NOW_MS + 1 });
     expect(heldFor(30_000).summary).toEqual(["resize-pod b-1", "commit a"]);
+  });
+
+  it("wait no longer because a clock was ahead when the canary got the size", () => {
+    const aheadMs = 3_600_000;
+    const [eight, times] = [sizeOfCores(8), { startedAtMs: NOW_MS + aheadMs, inPlaceStartedAtMs: NOW_MS }];
+    const committed = { size: FOUR, lastRollout: aRollout(FOUR, { ...times, lastGoodSize: eight }) };
+    const held = (resizedAtMs: number, pipe: Partial<PipeView> = { size: eight }) =>
+      decided([resized("a-1", { resizedAtMs }), aPod("b-1")], {
+        pipes: [aLabelledPipe("a", pipe), aLabelledPipe("b", { size: eight })],
+      }).summary;
+    expect(held(NOW_MS + aheadMs)).toContain("resize-pod b-1");
+    expect(held(NOW_MS - aheadMs, committed)).toContain("resize-pod b-1");
+    const rollout = { ...COMPLETE, isAvailable: false };
+    expect(held(NOW_MS + aheadMs, { size: eight, rollout })).toContain("resize-pod b-1");
+    // The clocks of a cluster differ a little.
+    expect(held(NOW_MS + 60_000)).toEqual(["commit a"]);
   });
 
   it("have as many commits as there are places, in the order of their names", () => {

@@ -63,6 +63,21 @@ describe("a pipe that was rolled back", () => {
     expect(actions).toMatchObject([{ type: "resize", rollout: { attempts: attempts + 1 } }]);
   });
 
+  it.each([
+    ["after the rollback", -60_000],
+    ["although a clock was ahead at the rollback", 3_600_000],
+  ])("says that the check of a requested retry was refused, %s", (_, startedAtMs) => {
+    const pipe = rolledBack(1, { startedAtMs: NOW_MS + startedAtMs });
+    const scaling = aScaling(4, { retryRequestedAtMs: NOW_MS - 2000 });
+    const trying = { ...DECIDE_OPTIONS, makesDryRuns: true };
+    const [check] = decide(aSnapshot([pipe, aPipe("b")], { scaling }), trying).actions;
+    const subject = check?.type === "dry-run" ? check.subject : "";
+    const outcome = failed({ reason: "Refused", message: "exceeded quota" });
+    const writes = someWrites([aWrite("uid-a", "dry-run", { subject, outcome, lastAtMs: NOW_MS - 1000 })]);
+    const decision = decide(aSnapshot([pipe, aPipe("b")], { scaling, writes }), trying);
+    expect(failuresIn(decision)).toMatchObject([{ reason: "Refused", message: "exceeded quota" }]);
+  });
+
   it("is resized again immediately if a retry or another size is requested", () => {
     const retried = aScaling(4, { retryRequestedAtMs: NOW_MS });
     expect(actionsFor(aSnapshot([rolledBack(1)], { scaling: retried }))).toEqual(["a 4000m/16Gi"]);
