@@ -65,6 +65,7 @@ export default defineConfig({
           exclude: [SLOW],
           globalSetup: ["test/support/build-program.ts"],
           testTimeout: WITHOUT_CLUSTER_MS,
+          hookTimeout: WITHOUT_CLUSTER_MS,
         },
       },
       {

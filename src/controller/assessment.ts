@@ -105,11 +105,13 @@ export type PodsStep =
   /**
    * `untilMs`: when the resize fails or a failed write is repeated, unless something happens before that; in
    * milliseconds since 1970.
-   * `hindrance`: why the writes so far have failed, if the strategy replaces no pods.
+   * `because`: what the last pods wait for, for people. `hindrance`: why the writes so far have failed, if the strategy
+   * replaces no pods.
    */
   | {
       readonly type: "wait";
       readonly untilMs: number;
+      readonly because?: string;
       readonly failure?: Failure | undefined;
       readonly hindrance?: Fallback;
     }

@@ -112,14 +112,16 @@ export function unseenPods({ pipe, pods }: Pick<Subject, "pipe" | "pods">): stri
 /**
  * True if every wanted pod exists, and all pods are of the current template, whatever their states, except those that
  * their owner keeps from rollouts with a partition. For as long as a pod of a StatefulSet terminates, Kubernetes counts
- * it among all pods, but not among those of the template.
+ * it among all pods, but not among those of the template, and for as long as one is not ready, it may create no other.
  */
 export function areUpdated({ pipe, pods, active }: Pick<Subject, "pipe" | "pods" | "active">): boolean {
   const { rollout, inTurn, replicas } = pipe;
   if (rollout.isUpdated || !inTurn || !rollout.isSeen) return rollout.isUpdated;
   const older = active.filter(({ pod }) => !isOfTemplate(pipe, pod));
-  const isExplained = older.length > 0 || pods.some(({ isTerminating }) => isTerminating);
-  if (!isExplained || rollout.replicas < replicas || !seesAllPods({ pipe, pods })) return false;
+  const isAwaited = rollout.replicas < replicas && active.some(({ pod }) => !pod.isReady);
+  const isExplained = isAwaited || older.length > 0 || pods.some(({ isTerminating }) => isTerminating);
+  if (!isExplained || !(isAwaited || rollout.replicas >= replicas) || !seesAllPods({ pipe, pods }))
+    return false;
   const isPartition = inTurn.hold !== undefined && inTurn.hold.pods < replicas;
   return older.every(({ pod }) => isPartition && isHeld(pipe, pod));
 }

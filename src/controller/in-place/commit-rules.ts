@@ -257,6 +257,12 @@ function unsettled(subject: Subject): Pick<PipeDecision, "activity" | "waitsForO
   if (isKept) return { activity: heldBy(pipe), waitsForOwner: true };
   const ending = pipe.inTurn && pods.find(({ isTerminating }) => isTerminating);
   if (ending) return { activity: `its template follows when its pod ${ending.metadata.name} has ended` };
+  const isMissing = pipe.inTurn && pipe.rollout.isSeen && pipe.rollout.replicas < pipe.replicas;
+  const awaited = isMissing ? active.find(({ pod }) => !pod.isReady) : undefined;
+  if (awaited)
+    return {
+      activity: `its template follows when its pod ${awaited.pod.metadata.name} is ready, and all others exist`,
+    };
   const isUnready = pipe.rollout.isUpdated && wouldCreateEarlierPod(subject);
   return {
     activity: `its template follows when ${isUnready ? "all of its pods are ready" : `its ${pipe.kind} is settled`}`,

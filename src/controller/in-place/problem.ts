@@ -102,13 +102,13 @@ function areTerminating({ pipe, pods, active }: Subject): boolean {
 }
 
 /**
- * True if all pods of a StatefulSet were ready with its template before, or with another size of it. Then a pod that is
- * not ready says nothing about a rollout. A Deployment shows this in its condition Progressing.
+ * True if all pods were ready with the template before, or with another size of it. Then a pod that is not ready says
+ * nothing about a rollout. A Deployment shows this in its condition Progressing only until its first commit.
  */
 export function hasCompleted(pipe: PipeView): boolean {
+  const isOwn = hasComeUp(pipe) && !isChangedByOwner(pipe);
   const { inTurn } = pipe;
-  if (!inTurn) return false;
-  return inTurn.isOfOneRevision || inTurn.hold?.isOnDelete || (hasComeUp(pipe) && !isChangedByOwner(pipe));
+  return inTurn ? inTurn.isOfOneRevision || inTurn.hold?.isOnDelete || isOwn : isOwn;
 }
 
 /** Somebody removed the label from a pod, or the watch of pods is behind the status of the workload. */
@@ -138,17 +138,30 @@ function readinessAtMs({ active }: Subject): number {
   return unready.length > 0 ? Math.min(...changed(unready)) : Math.max(0, ...changed(active));
 }
 
+/**
+ * The pods that can be resized get the size first, unless the pipe needs a rollout anyway: a problem that may pass is
+ * one only for the last pods, and so is a container that does not run, if no pod may be replaced.
+ */
 function podProblem(subject: Subject): Problem | undefined {
   // Nothing happens to a pod that has the size, and a restart of it is judged by other rules.
-  for (const each of subject.active.filter(({ state }) => state !== "done")) {
-    const found = unnamedContainer(each.pod, subject.container) ?? problemOf(each, subject.target);
-    if (!found) continue;
-    const problem = { reason: found.reason, message: `pod ${each.pod.metadata.name}: ${found.message}` };
-    const restartsAtMs = restartAtMs(each, subject);
-    if (restartsAtMs !== undefined) return { ...problem, untilMs: restartsAtMs };
-    return isStarting(each.pod) ? passing(problem, subject, moreStartMs(each, subject)) : problem;
-  }
-  return undefined;
+  const others = subject.active.filter(({ state }) => state !== "done");
+  const problems = others.map((each) => problemOfPod(each, subject));
+  const isLast = ({ reason, untilMs }: Problem) =>
+    untilMs !== undefined || (!mayReplacePods(subject) && reason === "ContainerNotRunning");
+  const first = problems.find((problem) => problem && !isLast(problem));
+  if (first) return first;
+  const isAnyResizable = problems.some((problem, at) => !problem && others[at]?.state === "unchanged");
+  return isAnyResizable ? undefined : problems.find((problem) => problem);
+}
+
+/** Returns why one pod cannot be resized in place now; `undefined` if it can be. */
+export function problemOfPod(each: ActivePod, subject: Subject): Problem | undefined {
+  const found = unnamedContainer(each.pod, subject.container) ?? problemOf(each, subject.target);
+  if (!found) return undefined;
+  const problem = { reason: found.reason, message: `pod ${each.pod.metadata.name}: ${found.message}` };
+  const restartsAtMs = restartAtMs(each, subject);
+  if (restartsAtMs !== undefined) return { ...problem, untilMs: restartsAtMs };
+  return isStarting(each.pod) ? passing(problem, subject, moreStartMs(each, subject)) : problem;
 }
 
 /**
@@ -174,15 +187,16 @@ function unnamedContainer(pod: PodView, container: string): Fallback | undefined
 }
 
 /**
- * How much longer a new pod may take to start. In a rollout of a StatefulSet, it would start no sooner, and the pods
- * that have the size would be replaced. But the size of a rollout may fit a node if that of the pod does not.
+ * How much longer a new pod may take to start while the other pods run, and have the size or get it. In a rollout, it
+ * would start no sooner, and they would be replaced. But the size of a rollout may fit a node if that of the pod does not.
  */
 function moreStartMs({ pod }: ActivePod, subject: Subject): number {
-  const { pipe, active } = subject;
-  if (!pipe.inTurn || !mayReplacePods(subject) || pod.unschedulable !== undefined) return 0;
-  const isAnyDone = active.some(({ state }) => state === "done");
-  const areOthersDone = active.every((each) => each.state === "done" || isStarting(each.pod));
-  return isAnyDone && areOthersDone ? timeoutMsOf(pipe, subject) : 0;
+  if (!mayReplacePods(subject) || pod.unschedulable !== undefined) return 0;
+  const others = subject.active.filter((each) => !isStarting(each.pod));
+  const areRunning = others.every((each) => each.state !== "unchanged" || isRunning(each.pod));
+  // The only pod of a Deployment is replaced by one that may start on another node.
+  const isUseful = others.length > 0 || subject.pipe.inTurn !== undefined;
+  return isUseful && areRunning ? timeoutMsOf(subject.pipe, subject) : 0;
 }
 
 function isStarting(pod: PodView): boolean {

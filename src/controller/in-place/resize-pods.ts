@@ -23,7 +23,7 @@ import { timeoutMsOf } from "../rollout/phase.ts";
 import { isRoomFound, roomRecord, roomSearch, searchedAtMs } from "../rollout/way.ts";
 import { isDrifted, repairDrift } from "./drift.ts";
 import { isOutOfMemory } from "./fall-back.ts";
-import { inPlaceProblem, unseenProblem } from "./problem.ts";
+import { inPlaceProblem, problemOfPod, unseenProblem } from "./problem.ts";
 
 /** A pipe, and those of its pods that do not have the size yet. */
 interface Pods extends Subject {
@@ -260,7 +260,9 @@ function hindered(pods: Pods): PodsStep | undefined {
 function hindranceOf(problem: Problem | undefined): PodsStep | undefined {
   if (!problem) return undefined;
   const { reason, message, untilMs } = problem;
-  return untilMs === undefined ? { type: "fail", reason, message } : { type: "wait", untilMs };
+  return untilMs === undefined
+    ? { type: "fail", reason, message }
+    : { type: "wait", untilMs, because: message };
 }
 
 function retrying(pods: Pods): PodsStep | undefined {
@@ -296,7 +298,9 @@ function hindranceBy(each: ActivePod, { nowMs, timeouts, scaling }: Pods): Faile
 
 function next(pods: Pods): PodsStep {
   const { pipe, container, target: resources, unchanged, nowMs } = pods;
-  const due = unchanged.filter((each) => dueAtMs(each.record, each.pod, pods) <= nowMs);
+  const due = unchanged
+    .filter((each) => dueAtMs(each.record, each.pod, pods) <= nowMs)
+    .filter((each) => !problemOfPod(each, pods));
   const actions = due
     .slice(0, podsAtOnce(unchanged, pods))
     .map(({ pod }) => ({ type: "resize-pod", pipe, pod, container, resources }) as const);

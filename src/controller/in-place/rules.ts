@@ -39,8 +39,11 @@ export function podsFollow(subject: Subject): PipeDecision | undefined {
   }
   if (step.type === "fail") return fallsBack(subject, step);
   if (step.type === "conflict") return { state: "failed", failure: step.failure };
-  const recheckAtMs = step.type === "wait" ? step.untilMs : undefined;
-  return { ...waitsFor(IN_PLACE), failure: step.failure, recheckAtMs };
+  return { ...waitsFor(IN_PLACE), failure: step.failure, ...(step.type === "wait" ? untilOf(step) : {}) };
+}
+
+function untilOf({ untilMs: recheckAtMs, because }: Extract<PodsStep, { type: "wait" }>) {
+  return because === undefined ? { recheckAtMs } : { recheckAtMs, activity: because };
 }
 
 /**
@@ -111,9 +114,10 @@ export function sizeRefused(subject: Subject): PipeDecision | undefined {
 }
 
 export function podsReturn(subject: Subject): PipeDecision | undefined {
-  const { rollout, inTurn } = subject.pipe;
-  // The rollout of a Deployment stays complete if its containers crash later, and that of a StatefulSet does not.
-  const isSettled = rollout.isComplete || (inTurn !== undefined && areUpdated(subject));
+  const { pipe } = subject;
+  // The rollout of a StatefulSet, and of a Deployment after a commit, is not complete while containers crash later.
+  const isSettled =
+    pipe.rollout.isComplete || ((pipe.inTurn !== undefined || hasCompleted(pipe)) && areUpdated(subject));
   if (isResizable(subject) || !isSettled) return undefined;
   const actions = podsToReturn(subject);
   if (actions.length === 0) return undefined;
@@ -144,7 +148,8 @@ function inProgress(step: PodsStep, subject: Subject): PipeDecision {
     const state = failure ? "failed" : "rolling";
     return { ...moving, state, failure, obstacle, recheckAtMs, next: { type: "continue", actions } };
   }
-  const { untilMs: recheckAtMs, failure, hindrance } = step;
+  const { untilMs: recheckAtMs, failure, hindrance, because } = step;
+  const activity = because === undefined ? moving.activity : `${moving.activity}; ${because}`;
   if (hindrance) return waitsInPlace(subject, { ...hindrance, untilMs: recheckAtMs });
-  return { ...moving, state: failure ? "retrying" : "rolling", failure, recheckAtMs };
+  return { ...moving, activity, state: failure ? "retrying" : "rolling", failure, recheckAtMs };
 }

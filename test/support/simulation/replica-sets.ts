@@ -134,7 +134,6 @@ export class SimulatedReplicaSets {
     set: ReplicaSet,
     minReadySeconds: number,
   ): { readonly count: number; readonly nextMs: number } {
-    if (minReadySeconds === 0) return { count: this.countRunning(set), nextMs: Number.POSITIVE_INFINITY };
     const nowMs = this.#options.clock.now();
     const leftMs = this.#options.pods
       .activeOf(set)

@@ -64,11 +64,14 @@ describe("a pipe whose template has the size", () => {
 
   it("has a pod resized that the controller gave another size, although the pod crashes and is not available", () => {
     const crashed = { isReady: false, resizedAtMs: NOW_MS - 60_000 };
-    const resized = (pod: Partial<PodView>, rollout = CRASHED) =>
-      decided([aResizedPod("a-1"), aPod("a-2", pod)], { ...sized, rollout }).summary;
+    const resized = (pod: Partial<PodView>, changes: Partial<PipeView> = {}) =>
+      decided([aResizedPod("a-1"), aPod("a-2", pod)], { ...sized, rollout: CRASHED, ...changes }).summary;
     expect(resized(crashed)).toEqual(["resize-pod a-2"]);
-    expect(resized({ ...crashed, resizedAtMs: undefined })).toEqual([]);
-    expect(resized(crashed, { ...CRASHED, isUpdated: false })).toEqual([]);
+    const created = { ...crashed, resizedAtMs: undefined };
+    expect(resized(created)).toEqual(["resize-pod a-2"]);
+    // The rollout of that pipe may still fail.
+    expect(resized(created, { lastRollout: aRollout(FOUR, {}) })).toEqual([]);
+    expect(resized(crashed, { rollout: { ...CRASHED, isUpdated: false } })).toEqual([]);
   });
 
   it("is not done while it has more replicas than pods that the controller sees", () => {
@@ -318,15 +321,18 @@ describe("a pipe that cannot be resized in place", () => {
     expect(action?.type === "resize" && action.rollout).not.toHaveProperty("inPlaceFailure");
   });
 
-  it("has the pods of a StatefulSet returned although one crashes and is not available, but not during a rollout", () => {
+  it("has its pods returned although one crashes and is not available, but not during a rollout", () => {
     const pods = [aResizedPod("a-1", { isReady: false }), aPod("a-2")];
     const { inTurn } = aStatefulPipe();
     if (!inTurn) throw new Error("the pipe is no StatefulSet");
     const ofSet = { ...noted, inTurn: { ...inTurn, templateHash: "current" } };
     expect(decided(pods, { ...ofSet, rollout: CRASHED }).summary).toEqual(["return-pod a-1"]);
-    const rollout = { ...CRASHED, isUpdated: false };
-    expect(decided(pods, { ...ofSet, rollout }).summary).not.toContain("return-pod a-1");
-    expect(decided(pods, { ...noted, rollout: CRASHED }).summary).not.toContain("return-pod a-1");
+    expect(decided(pods, { ...noted, rollout: CRASHED }).summary).toEqual(["return-pod a-1"]);
+    const rollout = { ...CRASHED, isUpdated: false, replicas: 2 };
+    for (const pipe of [ofSet, noted])
+      expect(decided(pods, { ...pipe, rollout }).summary).not.toContain("return-pod a-1");
+    const unproven = { ...noted, lastRollout: { ...noted.lastRollout, cameUp: false } };
+    expect(decided(pods, { ...unproven, rollout: CRASHED }).summary).not.toContain("return-pod a-1");
   });
 
   describe("because its template lacks an amount", () => {

@@ -43,9 +43,9 @@ describe("a pipe whose rollout succeeded", () => {
     ]);
   });
 
-  it("is not done while one of its pods has another size", () => {
+  it("is not done while one of its pods has another size, and waits for its turn to resize that", () => {
     const pods = new Map([["a", [aPod("a-1")]]]);
-    expect(statesFor(aSnapshot([{ ...cameUp(), hasLabelledPods: true }], { pods }))).toEqual(["rolling"]);
+    expect(statesFor(aSnapshot([{ ...cameUp(), hasLabelledPods: true }], { pods }))).toEqual(["waiting"]);
   });
 
   it("is not done while pods that the controller does not see may run an earlier template of its owner", () => {

@@ -213,3 +213,25 @@ describe("a StatefulSet whose pod is replaced by one that is pending", () => {
     expectNoRollout(held);
   });
 });
+
+describe.each(KINDS)(
+  "a StatefulSet %s, of which a size is requested while a pod starts slowly",
+  (_, options) => {
+    it.each(["a-0", "a-2"])("keeps the other pods, which get the size at once: %s", async (starting) => {
+      const held = await start(options);
+      const others = ["a-0", "a-1", "a-2"].filter((name) => name !== starting);
+      const before = uidsOf(held, ...others);
+      workloadsOf(held.simulation).kubelets.startMs = () => 10 * MINUTE;
+      held.deletePod(starting, SECOND);
+      await held.run(4 * MINUTE);
+      held.request(4);
+      await held.run(MINUTE);
+      expect(sizes(held)).toMatchObject({ "a-0": FOUR, "a-1": FOUR, "a-2": FOUR, [starting]: "none" });
+      expect(pending(held)).toMatchObject([{ message: expect.stringContaining(`pod ${starting}`) }]);
+      await held.run(20 * MINUTE);
+      held.expectSettled(4);
+      expect(uidsOf(held, ...others)).toEqual(before);
+      expectNoRollout(held);
+    });
+  },
+);

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { HeldSet } from "../../../support/simulation/held-set.ts";
+import { HeldPipe } from "../../../support/simulation/held-steps.ts";
 import { workloadsOf } from "../../../support/simulation/in-place-scenario.ts";
 
 const SECOND = 1000;
@@ -147,5 +148,73 @@ describe("a StatefulSet whose template followed the pods while one of them was n
     await held.run(HOUR);
     expect(actual(held)).toEqual([FOUR, FOUR, FOUR]);
     expectNoRollout(held);
+  });
+});
+
+describe("a StatefulSet that has fewer pods than wanted, because Kubernetes waits for one that is not ready", () => {
+  it("is resized in place, and names the pod", async () => {
+    const held = await start();
+    const before = held.uids();
+    held.deletePod("a-2", SECOND);
+    await held.run(10 * MINUTE);
+    held.request(4);
+    await held.run(MINUTE);
+    expect(actual(held)).toEqual([FOUR, FOUR]);
+    expect(held.simulation.status(1).pipes?.pending).toMatchObject([
+      { state: "Resized", message: "its template follows when its pod a-1 is ready, and all others exist" },
+    ]);
+    await held.run(HOUR);
+    held.probe("a-1", true);
+    await held.run(2 * MINUTE);
+    held.expectSettled(4);
+    expect(held.uids().slice(0, 2)).toEqual(before.slice(0, 2));
+    expectNoRollout(held);
+  });
+
+  it("keeps its pods when it is scaled up and each new one takes minutes to be ready", async () => {
+    const held = await HeldSet.start({ replicas: 1 });
+    await held.run(HOUR);
+    const before = held.uids();
+    const unready = new Set(["a-1", "a-2"]);
+    held.simulation.cluster.onPod.push(({ metadata: { name }, status }) => {
+      const isReady = status?.conditions?.some((each) => each.type === "Ready" && each.status === "True");
+      if (isReady && unready.has(name)) held.probe(name, false);
+    });
+    held.change({ replicas: 3 });
+    await held.run(3 * MINUTE);
+    held.request(4);
+    await held.run(5 * MINUTE);
+    expect(actual(held)).toEqual([FOUR, FOUR]);
+    for (const name of ["a-1", "a-2"]) {
+      unready.delete(name);
+      held.probe(name, true);
+      await held.run(5 * MINUTE);
+    }
+    held.expectSettled(4);
+    expect(held.uids().slice(0, 1)).toEqual(before);
+    expectNoRollout(held);
+  });
+});
+
+describe("a Deployment with a pod that runs and is not ready", () => {
+  it.each<[string, number]>([
+    ["one", 1],
+    ["all", 2],
+  ])("is resized in place several times, and keeps its pods: %s", async (_, unready) => {
+    const pipe = await HeldPipe.start();
+    await pipe.run(HOUR);
+    const names = pipe.podNames().slice(0, unready);
+    for (const name of names) pipe.workloads.kubelets.probe(name, false);
+    await pipe.run(5 * MINUTE);
+    for (const cores of [4, 8, 2]) {
+      await pipe.request(cores, HOUR);
+      expect(pipe.uids()).toEqual(pipe.before);
+      expect(pipe.simulation.fallbacks).toEqual([]);
+      expect(pipe.simulation.condition(1)).toMatchObject({ type: "Ready", status: "True" });
+    }
+    for (const name of names) pipe.workloads.kubelets.probe(name, true);
+    await pipe.run(MINUTE);
+    expect(pipe.simulation.condition(1)).toMatchObject({ type: "Ready", status: "True" });
+    expect(pipe.uids()).toEqual(pipe.before);
   });
 });
