@@ -4,6 +4,7 @@ import { type Action, actionOf, dateOf, label, queryString } from "./call.ts";
 import type { Connection } from "./connection.ts";
 import { Deadline } from "./deadline.ts";
 import { KubeApiError, KubeConfigError, KubeUnreachableError, messageOf } from "./errors.ts";
+import { MissingRoles } from "./missing-roles.ts";
 import { decode, isProtobuf, PROTOBUF, status } from "./protobuf/envelope.ts";
 import type { Message } from "./protobuf/message.ts";
 import { Semaphore } from "./semaphore.ts";
@@ -72,6 +73,7 @@ export class KubeClient {
   readonly #host: string;
   readonly #basePath: string;
   readonly #openings = new Semaphore(MAX_OPENING_STREAMS);
+  readonly #missingRoles = new MissingRoles();
   /** Monotonic time of the last missing or incomplete response. */
   #lostAtMs = Number.NEGATIVE_INFINITY;
 
@@ -166,13 +168,15 @@ export class KubeClient {
     if (response.statusCode >= 200 && response.statusCode < 300) return response;
     const { "retry-after": retryAfter, "content-type": contentType } = response.headers;
     const body = await this.#bytes(request, response);
+    const nowMs = performance.now();
     throw new KubeApiError(
       label(request),
       response.statusCode,
       isProtobuf(contentType) ? statusIn(body) : body.toString(),
       {
         retryAfterHeader: typeof retryAfter === "string" ? retryAfter : undefined,
-        isSoonAfterOutage: performance.now() - this.#lostAtMs < AFTER_OUTAGE_MS,
+        isSoonAfterOutage: nowMs - this.#lostAtMs < AFTER_OUTAGE_MS,
+        areDeleted: (roles) => this.#missingRoles.areDeleted(roles, nowMs),
       },
     );
   }

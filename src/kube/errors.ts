@@ -14,6 +14,8 @@ interface StatusBody {
 interface ResponseContext {
   readonly retryAfterHeader?: string | undefined;
   readonly isSoonAfterOutage?: boolean;
+  /** Returns true if these roles were deleted, and only their bindings are left. */
+  readonly areDeleted?: (roles: readonly string[]) => boolean;
 }
 
 /** A longer Retry-After, for example from a webhook, would delay calls to a server that works again. */
@@ -29,12 +31,14 @@ export class KubeApiError extends Error {
   readonly retryAfterMs: number | undefined;
   /** Another request got no response, or half of one, within 10 s before this. The API server may have just started. */
   readonly isSoonAfterOutage: boolean;
+  /** The message names missing roles, and the API server may not have loaded them yet. */
+  readonly mayLackRoles: boolean;
 
   constructor(
     request: string,
     code: number,
     body: string,
-    { retryAfterHeader, isSoonAfterOutage = false }: ResponseContext = {},
+    { retryAfterHeader, isSoonAfterOutage = false, areDeleted = () => false }: ResponseContext = {},
   ) {
     const status = parseStatus(body);
     super(`${request}: ${code} ${status.message ?? body.slice(0, 300)}`);
@@ -49,6 +53,8 @@ export class KubeApiError extends Error {
     const isTime = Number.isFinite(seconds) && seconds >= 0;
     this.retryAfterMs = isTime ? Math.min(seconds, MAX_RETRY_AFTER_S) * 1000 : undefined;
     this.isSoonAfterOutage = isSoonAfterOutage;
+    const roles = missingRolesIn(this.message);
+    this.mayLackRoles = roles.length > 0 && !areDeleted(roles);
   }
 }
 
@@ -73,6 +79,12 @@ function parseStatus(body: string): StatusBody {
   } catch {
     return {};
   }
+}
+
+/** Returns the roles that a refusal of RBAC names as missing, because the account has bindings to them. */
+function missingRolesIn(message: string): readonly string[] {
+  const [, ofRbac = ""] = message.split("RBAC: ", 2);
+  return ofRbac.match(/(cluster)?role\.rbac\.authorization\.k8s\.io "[^"]*" not found/g) ?? [];
 }
 
 /** Returns true if a failed write may have succeeded anyway. */
@@ -141,14 +153,11 @@ export function isForbiddenByRbac(error: unknown): error is KubeApiError {
 
 /**
  * An API server that has just started does not know the roles and their bindings yet, and rejects what they allow. The
- * message names missing roles but not missing bindings, so any 403 of RBAC soon after an outage counts.
+ * message names missing roles but not missing bindings, so any 403 of RBAC soon after an outage counts. But a role that
+ * was deleted before its binding is named for as long as the binding exists.
  */
 export function isWithoutRoles(error: unknown): boolean {
-  if (!isForbiddenByRbac(error)) return false;
-  return (
-    error.isSoonAfterOutage ||
-    /RBAC: .*role\.rbac\.authorization\.k8s\.io "[^"]*" not found/.test(error.message)
-  );
+  return isForbiddenByRbac(error) && (error.isSoonAfterOutage || error.mayLackRoles);
 }
 
 /** The API server rejects dry runs if a webhook may have side effects. */

@@ -34,9 +34,9 @@ export async function findUnreadable(
       next.map(async (namespace) => {
         const refusal = await refusalIn(client, namespace, signal);
         if (!refusal) return;
-        // Within seconds after an outage, the refusal does not show whether the account has the permission.
-        if (refusal.isSoonAfterOutage) throw refusal;
-        if (!isWithoutRoles(refusal)) found.set(namespace, refusal);
+        // This refusal does not show whether the account has the permission.
+        if (isWithoutRoles(refusal)) throw refusal;
+        found.set(namespace, refusal);
       }),
     );
   }

@@ -124,12 +124,17 @@ describe("a response", () => {
 
 describe("a 403 from RBAC", () => {
   const message = 'pods is forbidden: User "controller" cannot list resource "pods"';
+  const missing = (...names: readonly string[]) =>
+    `: RBAC: [${names.map((name) => `clusterrole.rbac.authorization.k8s.io "${name}" not found`).join(", ")}]`;
   let client: KubeClient;
+  /** Follows the message. */
+  let suffix: string;
   beforeEach(async () => {
+    suffix = "";
     const url = await serve((request, response) => {
       if (request.url === "/lost") request.socket.destroy();
       else if (request.url === "/watch") response.writeHead(200).write("{}", () => request.socket.destroy());
-      else response.writeHead(403).end(JSON.stringify({ message }));
+      else response.writeHead(403).end(JSON.stringify({ message: `${message}${suffix}` }));
     });
     client = await clientOf(url);
   });
@@ -165,6 +170,37 @@ describe("a 403 from RBAC", () => {
     const now = performance.now();
     vi.spyOn(performance, "now").mockImplementation(() => now + 11_000);
     expect(await isWithoutRolesNow()).toBe(false);
+  });
+
+  /** @returns a function that lets this time pass, and then returns what a refusal that names these roles means */
+  function refusals(): (seconds: number, ...roles: readonly string[]) => Promise<boolean> {
+    let now = performance.now();
+    vi.spyOn(performance, "now").mockImplementation(() => now);
+    return (seconds, ...roles) => {
+      now += seconds * 1000;
+      suffix = missing(...roles);
+      return isWithoutRolesNow();
+    };
+  }
+
+  it("means a missing permission after it has named the same missing role for a minute", async () => {
+    const refused = refusals();
+    for (const seconds of [0, 30, 29]) expect(await refused(seconds, "old")).toBe(true);
+    expect(await refused(1, "old")).toBe(false);
+    expect(await refused(3600, "old")).toBe(false);
+  });
+
+  it("means that the API server is starting if it also names other roles than the one that was deleted", async () => {
+    const refused = refusals();
+    for (const seconds of [0, 60]) await refused(seconds, "old");
+    expect(await refused(0, "old", "controller")).toBe(true);
+    expect(await refused(0, "older")).toBe(true);
+    expect(await refused(60, "older", "old")).toBe(false);
+  });
+
+  it("means each time that the API server is starting if several start one after the other", async () => {
+    const refused = refusals();
+    for (const seconds of [0, 5, 180, 5, 180]) expect(await refused(seconds, "controller")).toBe(true);
   });
 });
 

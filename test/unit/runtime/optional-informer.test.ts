@@ -4,6 +4,7 @@ import { OptionalInformer } from "../../../src/runtime/optional-informer.ts";
 import { FakeClock } from "../../support/fakes/fake-clock.ts";
 
 const FORBIDDEN = 'pods is forbidden: User "controller" cannot list resource "pods"';
+const WITHOUT_ROLE = `${FORBIDDEN}: RBAC: clusterrole.rbac.authorization.k8s.io "controller" not found`;
 
 function setup() {
   const clock = new FakeClock();
@@ -34,8 +35,10 @@ function setup() {
       },
     },
   );
-  const fail = (code: number, message: string) =>
-    report(new KubeApiError("GET /pods", code, JSON.stringify({ message })));
+  const fail = (code: number, message: string, areRolesDeleted = false) =>
+    report(
+      new KubeApiError("GET /pods", code, JSON.stringify({ message }), { areDeleted: () => areRolesDeleted }),
+    );
   /** The store changes, and then the informer is in contact. */
   const grant = async () => {
     informer.granted();
@@ -82,12 +85,20 @@ describe("an informer of a kind that the process can do without", () => {
 
   it.each([
     [503, "the server is busy"],
-    [403, `${FORBIDDEN}: RBAC: [clusterrole.rbac.authorization.k8s.io "controller" not found]`],
+    [403, WITHOUT_ROLE],
   ])("is not synced after another problem: %i %s", (code, message) => {
     const { informer, problems, fail } = setup();
     fail(code, message);
     expect([informer.isSynced, informer.problem]).toEqual([false, undefined]);
     expect(problems).toHaveLength(1);
+  });
+
+  it("counts as synced without the permission once a role that each refusal names was deleted", async () => {
+    const { informer, fail } = setup();
+    fail(403, WITHOUT_ROLE);
+    fail(403, WITHOUT_ROLE, true);
+    expect([informer.isSynced, informer.problem]).toEqual([true, WITHOUT_ROLE]);
+    await informer.synced;
   });
 
   it("reports a missing permission once for each namespace, because it may have been left out on purpose", async () => {

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { writeErrorOf } from "../../../../src/controller/apply/write-error.ts";
+import { fallbackOf, writeErrorOf } from "../../../../src/controller/apply/write-error.ts";
 import { KubeApiError } from "../../../../src/kube/errors.ts";
 
 const FORBIDDEN = 'pods "a" is forbidden: User "controller" cannot patch resource "pods/resize"';
@@ -14,6 +14,12 @@ it.each([
   ["recognizes a denial by a policy", 'pods "a" is forbidden: denied the request', "Refused"],
 ])("%s in a 403", (_what, message, reason) => {
   expect(reasonOf(403, message)).toBe(reason);
+});
+
+it("a 403 that names a role that was deleted is a missing permission, and so a reason for a rollout", () => {
+  const message = `${FORBIDDEN}: RBAC: clusterrole.rbac.authorization.k8s.io "b" not found`;
+  const error = new KubeApiError("PATCH", 403, JSON.stringify({ message }), { areDeleted: () => true });
+  expect(fallbackOf(error)?.fallback).toBe("Forbidden");
 });
 
 const DENIED = 'admission webhook "pipes.example.com" denied the request: not today';

@@ -15,6 +15,7 @@ interface Refusal {
   readonly code?: number;
   readonly message?: string;
   readonly isSoonAfterOutage?: boolean;
+  readonly areRolesDeleted?: boolean;
 }
 
 const OF_ALL: readonly Refusal[] = ALL.map((of) => ({ of }));
@@ -40,8 +41,12 @@ class FakeClient {
     signal?.throwIfAborted();
     const found = this.refusals.find(({ of }) => path.includes(of));
     if (!found) return JSON.parse("{}");
-    const { code = 403, message = `${path}: ${FORBIDDEN}`, isSoonAfterOutage = false } = found;
-    throw new KubeApiError(`GET ${path}`, code, JSON.stringify({ message }), { isSoonAfterOutage });
+    const { code = 403, message = `${path}: ${FORBIDDEN}`, areRolesDeleted = false } = found;
+    const context = {
+      isSoonAfterOutage: found.isSoonAfterOutage ?? false,
+      areDeleted: () => areRolesDeleted,
+    };
+    throw new KubeApiError(`GET ${path}`, code, JSON.stringify({ message }), context);
   }
 }
 
@@ -59,6 +64,12 @@ describe("the namespaces that the controller cannot read when it starts", () => 
     const found = await findUnreadable(client, ["a", "b"], new AbortController().signal);
     expect([...found.keys()]).toEqual(["b"]);
     expect(found.get("b")?.message).toMatch(/403 .*\/namespaces\/b\/.*is forbidden/);
+  });
+
+  it("are those where the list is refused although a role that the refusal names was deleted", async () => {
+    const refusal = { message: WITHOUT_ROLE, areRolesDeleted: true };
+    const all = OF_ALL.map(({ of }) => ({ of, ...refusal }));
+    expect(await find(new FakeClient({ of: "/namespaces/b/", ...refusal }, ...all))).toEqual(["b"]);
   });
 
   it("are none if all are refused, because then the Roles are missing", async () => {
@@ -85,7 +96,6 @@ describe("the namespaces that the controller cannot read when it starts", () => 
 
   it.each<[string, Refusal]>([
     ["the CRD is missing", { of: "/pipescalings", code: 404, message: "404 page not found" }],
-    ["the Role that a binding names is missing", { of: "/namespaces/b/", message: WITHOUT_ROLE }],
     ["a proxy responds 403", { of: "/namespaces/b/", message: "blocked" }],
   ])("are none if %s, because the informers report that", async (_, refusal) => {
     const client = new FakeClient(refusal, ...OF_ALL);
@@ -94,6 +104,7 @@ describe("the namespaces that the controller cannot read when it starts", () => 
 
   it.each<[string, Refusal]>([
     ["refuses a list soon after an outage", { of: "/namespaces/b/", isSoonAfterOutage: true }],
+    ["may not have loaded its roles yet", { of: "/namespaces/b/", message: WITHOUT_ROLE }],
     ["is too busy", { of: "/namespaces/b/", code: 429, message: "too many requests" }],
     ["cannot list all namespaces", { of: "v1/deployments", code: 500, message: "etcd" }],
   ])("are looked for again if the API server %s", async (_, refusal) => {
