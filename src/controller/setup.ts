@@ -72,7 +72,7 @@ export function setup(options: SetupOptions): Controller {
     ...options,
     onEtcdRollback,
     onProblem,
-    onPodsPermission: (of) => {
+    onPermissionChange: (of) => {
       for (const { serviceId, metadata } of caches.pipes.values())
         if (of === undefined || metadata.namespace === of) queue.add(serviceId);
     },
@@ -124,6 +124,7 @@ export function setup(options: SetupOptions): Controller {
     onSetForward: (listener) => clock.onSetForward(listener),
     isLeader: () => elector.isLeader && !outdated.aborted,
     podsProblem: (of) => informers.podsProblem(of),
+    statefulSetsProblem: (of) => informers.statefulSetsProblem(of),
     metrics: new ControllerMetrics(registry, clock),
     onFailure: (serviceId, err, expected) =>
       log[expected ? "debug" : "error"]({ serviceId, err }, "a reconciliation failed; trying again"),

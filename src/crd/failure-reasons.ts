@@ -85,7 +85,7 @@ export const FAILURE_REASON_TABLE = {
     sentence: OPERATORS,
     shows: "Reconciling",
     meaning:
-      "The service account of the controller has no permission to write a pipe; the message has the error.",
+      "The service account of the controller has no permission to write a pipe, or no longer to watch StatefulSets; the message has the error.",
     remedy:
       "Restore the permission with `helm upgrade`, and `--force-conflicts` if somebody changed it. The controller retries automatically as for WriteFailed.",
   },

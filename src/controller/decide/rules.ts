@@ -37,6 +37,8 @@ const WAYS: Readonly<Record<ResizeStrategy, readonly Way[]>> = {
 const RULES: readonly Rule[] = [
   // A Deployment must not stay paused, whatever is wanted now.
   commitInFlight,
+  // A StatefulSet that is no longer watched may have changed.
+  unwatched,
   // Only a person can say which container is meant.
   containerUnclear,
   // An autoscaler would replace the size with its own.
@@ -102,6 +104,11 @@ function templateHasSize({ pipe, desired }: Subject): boolean {
 
 function hasVisiblePods(subject: Subject): boolean {
   return subject.pipe.replicas > 0 && seesPods(subject);
+}
+
+function unwatched({ pipe, statefulSetsProblem: message, nowMs }: Subject): PipeDecision | undefined {
+  if (pipe.kind !== "StatefulSet" || message === undefined) return undefined;
+  return { state: "retrying", failure: { reason: "Forbidden", message, attempts: 1, atMs: nowMs } };
 }
 
 function containerUnclear({ pipe, nowMs }: Subject): PipeDecision | undefined {

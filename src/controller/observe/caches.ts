@@ -114,8 +114,8 @@ export interface InformerOptions extends Pick<ControllerSettings, "namespace" | 
   readonly verticalAutoscalers: boolean;
   readonly onProblem: (problem: unknown) => void;
   readonly onEtcdRollback?: (() => void) | undefined;
-  /** In this namespace, or in all, the controller may watch pods now, or may not any more. */
-  readonly onPodsPermission: (namespace: string | undefined) => void;
+  /** In this namespace, or in all, the controller may watch pods or StatefulSets now, or may not any more. */
+  readonly onPermissionChange: (namespace: string | undefined) => void;
   readonly retryDelays?: RetryDelays | undefined;
 }
 
@@ -131,6 +131,8 @@ export interface Informers {
   readonly optional: readonly OptionalInformer[];
   /** Returns why the controller does not see the pods in a namespace; `undefined` if it does. */
   podsProblem(namespace: string | undefined): string | undefined;
+  /** The same for StatefulSets. The caches still have those that it has seen. */
+  statefulSetsProblem(namespace: string | undefined): string | undefined;
 }
 
 type WatchedKind<T extends KubeObject, Raw extends KubeObject> = Pick<
@@ -173,7 +175,6 @@ export function createInformers(caches: Caches, options: InformerOptions): Infor
   /** Each namespace has an informer of its own, so that a permission that is missing in one concerns no other. */
   const optionalOf = <T extends KubeObject, Raw extends KubeObject>(
     kind: WatchedKind<T, Raw>,
-    onPermission: (namespace: string | undefined) => void,
   ) => {
     const parts = new Map<string | undefined, OptionalInformer>();
     const partOf = (of: string | undefined) => parts.get(of) ?? parts.get(undefined);
@@ -181,7 +182,7 @@ export function createInformers(caches: Caches, options: InformerOptions): Infor
       const part = new OptionalInformer((onRefusal) => new Reflector({ ...one, onProblem: onRefusal }), {
         clock,
         onProblem,
-        onPermissionChange: () => onPermission(one.namespace),
+        onPermissionChange: () => options.onPermissionChange(one.namespace),
       });
       parts.set(one.namespace, part);
       return part;
@@ -193,11 +194,13 @@ export function createInformers(caches: Caches, options: InformerOptions): Infor
     });
     return { informer, problemIn: (of: string | undefined) => partOf(of)?.problem };
   };
-  const pods = optionalOf(
-    { resource: PODS, labelSelector: POD_SELECTOR, store: caches.pods, project: toPodView },
-    options.onPodsPermission,
-  );
-  const statefulSets = optionalOf(pipesOf("StatefulSet"), () => undefined);
+  const pods = optionalOf({
+    resource: PODS,
+    labelSelector: POD_SELECTOR,
+    store: caches.pods,
+    project: toPodView,
+  });
+  const statefulSets = optionalOf(pipesOf("StatefulSet"));
   const all = [
     recordsOf("organization", organizations, ({ metadata, data }) => parseOrganization(metadata.name, data)),
     recordsOf("service", services, ({ metadata: { name, labels }, data }) =>
@@ -219,5 +222,5 @@ export function createInformers(caches: Caches, options: InformerOptions): Infor
         ]
       : []),
   ];
-  return { all, optional, podsProblem: pods.problemIn };
+  return { all, optional, podsProblem: pods.problemIn, statefulSetsProblem: statefulSets.problemIn };
 }

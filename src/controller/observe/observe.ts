@@ -62,6 +62,8 @@ export interface Snapshot {
   readonly endedPods: ReadonlyMap<string, EndedPod | undefined>;
   /** The message of the API server if the controller may not watch pods; `undefined` if it may. */
   readonly podsProblem: string | undefined;
+  /** The message of the API server if the controller may not watch StatefulSets; `undefined` if it may. */
+  readonly statefulSetsProblem: string | undefined;
   /** When this process began to write, in milliseconds since 1970. */
   readonly leadingSinceMs: number;
   /** The last writes of this process to each object. */
@@ -88,6 +90,7 @@ export interface Sources {
   readonly departed: Pick<DepartedPipes, "of">;
   readonly endedPods: Pick<EndedPods, "last">;
   readonly podsProblem: (namespace: string | undefined) => string | undefined;
+  readonly statefulSetsProblem: (namespace: string | undefined) => string | undefined;
   readonly leadingSinceMs: number;
 }
 
@@ -123,6 +126,7 @@ export function observe(sources: Sources, scope: Scope, serviceId: string, nowMs
     pods: new Map(pipes.map((pipe) => [nameOf(pipe), podsOf(pipe)])),
     endedPods: new Map(pipes.map((pipe) => [nameOf(pipe), endedPods.last(pipe)])),
     podsProblem: problem,
+    statefulSetsProblem: sources.statefulSetsProblem(namespace),
     leadingSinceMs,
     writes,
     strategy: scaling?.spec.strategy ?? scope.policy.resizeStrategy,

@@ -83,11 +83,11 @@ export async function dryRun(settings: DryRunSettings, signal: AbortSignal): Pro
       if (!isWorthWaiting(problem)) failed.reject(problem);
     };
     const options = { ...settings, pipeNamespaces, client, clock, verticalAutoscalers, onProblem };
-    const informers = createInformers(caches, { ...options, onPodsPermission: () => undefined });
+    const informers = createInformers(caches, { ...options, onPermissionChange: () => undefined });
     watching = Promise.all(informers.all.map((each) => each.run(stopping)));
     const synced = Promise.all(informers.all.map((each) => each.synced));
     await abortable(Promise.race([synced, failed.promise]), signal);
-    return { ...previewAll(caches, settings, informers.podsProblem, clock.now()), unreadable };
+    return { ...previewAll(caches, settings, informers, clock.now()), unreadable };
   } finally {
     ending.abort();
     await watching;
@@ -99,7 +99,7 @@ export async function dryRun(settings: DryRunSettings, signal: AbortSignal): Pro
 export function previewAll(
   caches: Caches,
   settings: DryRunSettings,
-  podsProblem: Sources["podsProblem"],
+  { podsProblem, statefulSetsProblem }: Pick<Sources, "podsProblem" | "statefulSetsProblem">,
   nowMs: number,
 ): Omit<DryRun, "unreadable"> {
   const rolling = countRolling(caches, { nowMs, policy: settings });
@@ -108,6 +108,7 @@ export function previewAll(
     caches,
     writes: NO_WRITES,
     podsProblem,
+    statefulSetsProblem,
     leadingSinceMs: nowMs,
     deletedScalings: { recreation: () => ({ atMs: nowMs, isSeen: false }) },
     departed: { of: () => [] },

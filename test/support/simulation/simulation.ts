@@ -129,6 +129,7 @@ export class Simulation extends SimulatedInputs {
         this.#onSetForward = listener;
       },
       podsProblem: () => undefined,
+      statefulSetsProblem: () => undefined,
       pipeNamespaces: [],
       onProblem: () => undefined,
       onEtcdRollback: restart,

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { decide } from "../../../../src/controller/decide/decide.ts";
 import type { Snapshot } from "../../../../src/controller/observe/observe.ts";
-import { actionsFor, failuresIn } from "../../../support/fixtures/decisions.ts";
+import { actionsFor, failuresIn, summaries } from "../../../support/fixtures/decisions.ts";
 import { aPipe, aSnapshot, DECIDE_OPTIONS } from "../../../support/fixtures/snapshot.ts";
 import { aStatefulPipe } from "../../../support/fixtures/stateful-set.ts";
 
@@ -19,6 +19,24 @@ describe("a pipe with a CPU limit", () => {
 
   it("is resized if the limit allows the size", () => {
     expect(actionsFor(aSnapshot([aPipe("a", { cpuLimitMillicores: 6000 })]))).toEqual(["a 4000m/16Gi"]);
+  });
+});
+
+describe.each([1, 4])("a StatefulSet with %i cores that the controller may not watch any more", (cores) => {
+  const message = 'statefulsets.apps is forbidden: User "controller" cannot watch resource "statefulsets"';
+  const decisionWith = (problem: string | undefined) => {
+    const pipes = [aStatefulPipe({ options: { name: "set", cores } }), aPipe("deployment")];
+    return decide(aSnapshot(pipes, { statefulSetsProblem: problem }), DECIDE_OPTIONS);
+  };
+
+  it("is neither ready nor resized, and a Deployment is", () => {
+    const decision = decisionWith(message);
+    expect(failuresIn(decision)).toMatchObject([{ reason: "Forbidden", message }]);
+    expect(summaries(decision.actions)).toEqual(["deployment 4000m/16Gi"]);
+  });
+
+  it("is not reported while the controller may watch it", () => {
+    expect(failuresIn(decisionWith(undefined))).toEqual([]);
   });
 });
 

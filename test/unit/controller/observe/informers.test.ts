@@ -58,14 +58,16 @@ async function setup({ forbidden, endless, pipeNamespaces = NAMESPACES, removed 
     pipeNamespaces,
     verticalAutoscalers: true,
     onProblem: (problem) => problems.push(problem),
-    onPodsPermission: (of) => changes.push(of),
+    onPermissionChange: (of) => changes.push(of),
   });
   onTestFinished(() => abort.abort());
   for (const informer of informers.all) void informer.run(abort.signal);
   await clock.advance(0);
   const isSynced = () => informers.all.every((each) => each.isSynced);
+  const statefulSetsProblems = () =>
+    NAMESPACES.map((namespace) => informers.statefulSetsProblem(namespace));
   const podsProblems = () => NAMESPACES.map((namespace) => informers.podsProblem(namespace));
-  return { caches, clock, isSynced, podsProblems, problems, changes };
+  return { caches, clock, isSynced, podsProblems, statefulSetsProblems, problems, changes };
 }
 
 function line(type: string, object: object): Buffer {
@@ -109,6 +111,18 @@ describe("a controller with permissions per namespace, which lacks that for pods
     forbidden.delete("/globex/pods");
     await clock.advance(MINUTE_MS);
     expect([podsProblems(), changes.length, caches.pods.size]).toEqual([[undefined, undefined], 2, 1]);
+  });
+
+  it("learns that it may no longer see the StatefulSets in one, and that it may again", async () => {
+    const forbidden = new Set<string>();
+    const { clock, statefulSetsProblems, changes } = await setup({ forbidden });
+    forbidden.add("/globex/statefulsets");
+    await clock.advance(10 * MINUTE_MS);
+    const problem = expect.stringContaining("/namespaces/globex/statefulsets");
+    expect([statefulSetsProblems(), changes]).toEqual([[undefined, problem], ["globex"]]);
+    forbidden.clear();
+    await clock.advance(MINUTE_MS);
+    expect([statefulSetsProblems(), changes.length]).toEqual([[undefined, undefined], 2]);
   });
 
   it.each(["pods", "statefulsets"])(

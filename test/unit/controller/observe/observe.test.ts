@@ -35,6 +35,7 @@ it.each([
     departed: { of: () => [] },
     endedPods: { last: () => undefined },
     podsProblem: () => podsProblem,
+    statefulSetsProblem: () => undefined,
     leadingSinceMs: 0,
   };
   const scope = { namespace: "records", tiers: new Map(), policy: POLICY, timeouts: TIMEOUTS };

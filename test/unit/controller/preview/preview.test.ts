@@ -55,7 +55,8 @@ function linesOfAll(pipes: readonly PipeView[], mostRollouts = 1): string[] {
   }
   const where = { kubeconfig: undefined, namespace: "records", pipeNamespaces: [], tiers: TIERS };
   const settings = { ...POLICY, ...where, maxConcurrentRollouts: mostRollouts };
-  return previewAll(caches, settings, () => undefined, NOW_MS).steps.map(lineOf);
+  const informers = { podsProblem: () => undefined, statefulSetsProblem: () => undefined };
+  return previewAll(caches, settings, informers, NOW_MS).steps.map(lineOf);
 }
 
 describe("a preview", () => {
