@@ -148,6 +148,11 @@ export interface RolloutProgress {
    * seconds since 1970; 0 for none.
    */
   readonly progressedAtS: number;
+  /**
+   * Since when too few pods of a Deployment are available, in milliseconds since 1970, if all of its pods have the
+   * current template and none is available; otherwise, and if it is not known, `undefined`.
+   */
+  readonly unavailableSinceMs: number | undefined;
   /** A condition of a Deployment. Only set while the rollout is not complete, to save memory. */
   readonly progressing: DeploymentCondition | undefined;
   readonly replicaFailure: DeploymentCondition | undefined;

@@ -135,13 +135,24 @@ function renewedAtMs({ pipe, nowMs, timeouts }: Subject): number {
  * the time of a rollout, the size does not work.
  */
 function neverReady(subject: Subject, because: string): RolloutEnd | undefined {
-  const { pipe, active } = subject;
-  if (pipe.lastRollout?.replicas !== 0 || !seesPods(subject) || active.length === 0) return undefined;
-  if (!active.every((each) => !each.pod.isReady && hasSizeOf(pipe, each))) return undefined;
+  const { pipe, nowMs } = subject;
+  const unreadyMs = pipe.lastRollout?.replicas === 0 ? unreadySinceMs(subject) : undefined;
+  if (unreadyMs === undefined) return undefined;
   const timeoutMs = timeoutMsOf(pipe, subject);
   const message = `no pod has become ready in ${describeDuration(timeoutMs)} after the pipe was scaled up${because}`;
-  const sinceMs = Math.max(...active.map(({ pod }) => pod.readyChangedAtMs));
-  return { reason: "RolloutTimeout", message, atMs: sinceMs + timeoutMs };
+  return { reason: "RolloutTimeout", message, atMs: Math.max(unreadyMs, startedAtMs(pipe, nowMs)) + timeoutMs };
+}
+
+/**
+ * Since when all pods have the size of the template and none is ready, in milliseconds since 1970; `undefined` if that
+ * is not so. If the pods are not seen, the status of the workload shows it.
+ */
+function unreadySinceMs(subject: Subject): number | undefined {
+  const { pipe, active } = subject;
+  if (!seesPods(subject)) return pipe.rollout.unavailableSinceMs;
+  const isReadyOrOther = (each: ActivePod) => each.pod.isReady || !hasSizeOf(pipe, each);
+  if (active.length === 0 || active.some(isReadyOrOther)) return undefined;
+  return Math.max(...active.map(({ pod }) => pod.readyChangedAtMs));
 }
 
 /** The pod has the size of the template. */

@@ -160,7 +160,8 @@ export class SimulatedDeploymentController {
     if (Number.isFinite(nextMs)) clock.after(nextMs, () => this.changed(metadata.name));
     const isUpdated = counts.replicas === updatedReplicas;
     const isComplete = isUpdated && counts.availableReplicas >= replicas;
-    const before = status?.conditions?.[0]?.reason;
+    const conditionOf = (wanted: string) => status?.conditions?.find(({ type }) => type === wanted);
+    const before = conditionOf("Progressing")?.reason;
     const reason = progressOf(paused, isComplete || (isUpdated && before === COMPLETE));
     const lastUpdateTime = new Date(clock.now()).toISOString();
     const condition = {
@@ -169,10 +170,17 @@ export class SimulatedDeploymentController {
       reason,
       lastUpdateTime,
     };
-    const [progressing = condition, failure] = status?.conditions ?? [];
+    const availability = counts.availableReplicas >= replicas ? "True" : "False";
+    const known = conditionOf("Available");
+    const isKnown = known?.status === availability;
+    const changed = { type: "Available", status: availability, lastTransitionTime: lastUpdateTime };
     const refusal = current && replicaSets.refusals.get(current.metadata.name);
-    const isReported = reason === before && refusal === failure?.message;
-    const conditions = [reason === before ? progressing : condition, ...failed(refusal, lastUpdateTime)];
+    const isReported = reason === before && isKnown && refusal === conditionOf("ReplicaFailure")?.message;
+    const conditions = [
+      reason === before ? (conditionOf("Progressing") ?? condition) : condition,
+      isKnown ? known : changed,
+      ...failed(refusal, lastUpdateTime),
+    ];
     report(metadata.name, { ...counts, ...(isReported ? {} : { conditions }) });
   }
 

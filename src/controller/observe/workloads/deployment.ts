@@ -1,6 +1,6 @@
 import { stopsOldPodsFirst } from "../../../kube/rollout-strategy.ts";
 import { parseTime } from "../../../kube/time.ts";
-import type { Deployment } from "../../../kube/workloads.ts";
+import type { Deployment, DeploymentCondition } from "../../../kube/workloads.ts";
 import { REVISION_ANNOTATION } from "../../names.ts";
 import type { LastRollout } from "../last-rollout.ts";
 import { isAnnouncedBefore, type PipeView, type RolloutProgress } from "../pipe-view.ts";
@@ -61,7 +61,17 @@ function rolloutProgressOf(deployment: Deployment, lastRollout: LastRollout | un
     isWithoutPods: counts.isSeen && counts.replicas === 0 && terminatingReplicas === 0,
     terminatingReplicas,
     progressedAtS,
+    unavailableSinceMs: unavailableSince(conditionOf("Available"), counts),
     progressing: isComplete ? undefined : progressing,
     replicaFailure: isComplete ? undefined : conditionOf("ReplicaFailure"),
   };
+}
+
+/** The condition also counts pods that may be missing, so with one replica and `maxUnavailable: 1` it is always true. */
+function unavailableSince(
+  condition: DeploymentCondition | undefined,
+  { isUpdated, isAnyAvailable }: ReturnType<typeof countsOf>,
+): number | undefined {
+  if (condition?.status !== "False" || !isUpdated || isAnyAvailable) return undefined;
+  return parseTime(condition.lastTransitionTime) || undefined;
 }

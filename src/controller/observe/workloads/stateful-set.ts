@@ -162,6 +162,8 @@ function rolloutProgressOf(statefulSet: StatefulSet, hold: Hold | undefined): Ro
     // A StatefulSet counts these among its replicas.
     terminatingReplicas: 0,
     progressedAtS: Math.floor(changedAtMs(metadata.managedFields, isSeen) / 1000),
+    // The managed fields do not show when it was scaled up.
+    unavailableSinceMs: undefined,
     progressing: undefined,
     replicaFailure: undefined,
   };

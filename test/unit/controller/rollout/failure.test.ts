@@ -21,6 +21,37 @@ import { annotated, aWrite, someWrites } from "../../../support/fixtures/writes.
 
 const FOUR = sizeOfCores(4);
 
+describe("a pipe that got its size without replicas, and whose pods are not seen", () => {
+  const MINUTE_MS = 60_000;
+  const timeoutMs = POLICY.rolloutTimeoutMs;
+  const after = (ms: number | undefined, startedAgoMs = 10 * timeoutMs) => {
+    const lastRollout = aRollout(FOUR, { startedAtMs: NOW_MS - startedAgoMs, replicas: 0 });
+    const unavailableSinceMs = ms === undefined ? undefined : NOW_MS - ms;
+    const rollout = { ...UNDER_WAY, isAvailable: false, isAnyAvailable: false, unavailableSinceMs };
+    const snapshot = aSnapshot([rollingTo("a", FOUR, { lastRollout, rollout })]);
+    const decision = decide(snapshot, DECIDE_OPTIONS);
+    return { ...decision, atMs: recheckAtMs(snapshot, decision) };
+  };
+
+  it("is rolled back when none has been available for the time of a rollout", () => {
+    const decision = after(timeoutMs);
+    expect(summaries(decision.actions)).toEqual(["a back to 1000m/4Gi"]);
+    expect(failuresIn(decision)).toMatchObject([{ reason: "RolloutTimeout" }]);
+  });
+
+  it.each([
+    ["before that", timeoutMs - MINUTE_MS, undefined],
+    ["if one is available, or that is not known", undefined, undefined],
+    ["if the controller wrote the size later", 10 * timeoutMs, MINUTE_MS],
+  ])("is not rolled back %s", (_, ms, startedAgoMs) => {
+    expect(failuresIn(after(ms, startedAgoMs))).toEqual([]);
+  });
+
+  it("is looked at again at that time", () => {
+    expect(after(timeoutMs - MINUTE_MS).atMs).toBe(NOW_MS + MINUTE_MS);
+  });
+});
+
 describe("a pipe that cannot run the size", () => {
   const late = aRollout(FOUR, { startedAtMs: NOW_MS - POLICY.rolloutTimeoutMs });
   const condition = (type: string, reason: string, at: number) => {

@@ -69,9 +69,12 @@ it.each([
   },
 );
 
-describe("a pipe that got its size without replicas, and whose pods are never ready with it", () => {
+describe.each([
+  ["with the labels", {}],
+  ["without the labels", { podLabels: {} }],
+])("a pipe that got its size without replicas, and whose pods %s are never ready with it", (_, deployment) => {
   const started = async () => {
-    const group = await PipeGroup.start({ pipes: 1, replicas: 0 });
+    const group = await PipeGroup.start({ pipes: 1, replicas: 0, deployment });
     const { simulation, cluster, workloads } = group;
     group.request(4);
     await group.run(MINUTE);

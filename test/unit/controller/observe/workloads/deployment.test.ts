@@ -60,6 +60,19 @@ describe("the rollout of a Deployment", () => {
     expect(isComplete({ availableReplicas: 1 })).toBe(true);
   });
 
+  it.each<[string, string, Deployment["status"], number | undefined]>([
+    ["if none of its pods is", "False", {}, NOW_MS],
+    ["if one of its pods is", "False", { replicas: 2, updatedReplicas: 2, availableReplicas: 1 }, undefined],
+    ["while a pod of another template exists", "False", { replicas: 2 }, undefined],
+    ["until its status is about the newest template", "False", { observedGeneration: 6 }, undefined],
+    ["while enough pods are", "True", {}, undefined],
+  ])("has the time since which no pod is available %s (Available: %s)", (_, status, counts, expected) => {
+    const lastTransitionTime = new Date(NOW_MS).toISOString();
+    const conditions = [{ type: "Available", status, lastTransitionTime }];
+    const { rollout } = toPipeView(resizedDeployment({ ...counts, conditions }));
+    expect(rollout.unavailableSinceMs).toBe(expected);
+  });
+
   it("is complete because of its condition if it was adopted without replicas, since nothing was rolled out", () => {
     const adopted = { ...ROLLOUT, generation: 0, progressedAtS: 0, replicas: 0, cameUp: true };
     expect(toPipeView(resizedDeployment(announcedAt(NOW_MS), adopted)).rollout.isComplete).toBe(true);
