@@ -1,5 +1,5 @@
 import type { KubeClient } from "../kube/client.ts";
-import { isCode } from "../kube/errors.ts";
+import { isForbiddenByRbac, isWithoutRoles } from "../kube/errors.ts";
 import type { Node } from "../kube/objects.ts";
 import { collectionPath, NODES } from "../kube/paths.ts";
 import { listOf } from "../kube/protobuf/envelope.ts";
@@ -52,7 +52,7 @@ export class Nodes {
       const { objects } = await listPages<Node, NodeView>(client, request, (each) => [toNodeView(each)]);
       return objects;
     } catch (err) {
-      if (!isCode(err, 403)) throw err;
+      if (!isForbiddenByRbac(err) || isWithoutRoles(err)) throw err;
       const text = "no permission to list nodes: rollouts start without a check of node capacity";
       if (!this.#isRefusalLogged) log.warn({ err }, text);
       this.#isRefusalLogged = true;

@@ -1,5 +1,5 @@
 import type { KubeClient } from "../kube/client.ts";
-import { isCode } from "../kube/errors.ts";
+import { isForbiddenByRbac, isWithoutRoles } from "../kube/errors.ts";
 import { collectionPath, PODS } from "../kube/paths.ts";
 import type { PodSpec } from "../kube/pods.ts";
 import type { Clock } from "../runtime/clock.ts";
@@ -147,7 +147,7 @@ export class Rooms {
       const { objects } = await listPages<PlacedPod, PlacedPod>(this.#client, request, (each) => [each]);
       return objects;
     } catch (error) {
-      if (isCode(error, 403)) return undefined;
+      if (isForbiddenByRbac(error) && !isWithoutRoles(error)) return undefined;
       throw error;
     }
   }

@@ -11,6 +11,11 @@ const PAGES = [
   { metadata: { resourceVersion: "9" }, items: [aNode("b", { cpu: "8" })] },
 ];
 
+const FORBIDDEN = 'nodes is forbidden: User "controller" cannot list resource "nodes" in API group ""';
+
+const refusal = (code: number, message: string, isSoonAfterOutage = false) =>
+  new KubeApiError("GET /api/v1/nodes", code, JSON.stringify({ message }), { isSoonAfterOutage });
+
 function setup() {
   const clock = new FakeClock();
   const requests: KubeRequest[] = [];
@@ -50,8 +55,7 @@ describe("the nodes of the cluster", () => {
 
   it("are unknown without the permission to list them, which is logged once as a warning", async () => {
     const { nodes, requests, clock, lines, state } = setup();
-    const message = 'nodes is forbidden: User "controller" cannot list resource "nodes" in API group ""';
-    state.error = new KubeApiError("GET /api/v1/nodes", 403, JSON.stringify({ message }));
+    state.error = refusal(403, FORBIDDEN);
     expect(await nodes.list()).toBeUndefined();
     await clock.advance(60_000);
     expect(await nodes.list()).toBeUndefined();
@@ -67,11 +71,20 @@ describe("the nodes of the cluster", () => {
     expect(await nodes.list()).toHaveLength(2);
   });
 
-  it("are listed again by the next call after any other error", async () => {
-    const { nodes, state } = setup();
-    state.error = new KubeApiError("GET /api/v1/nodes", 500, "{}");
-    await expect(nodes.list()).rejects.toBe(state.error);
+  it.each([
+    ["another error", refusal(500, "etcd")],
+    ["a refusal soon after an outage", refusal(403, FORBIDDEN, true)],
+    [
+      "a refusal that names a missing role",
+      refusal(403, `${FORBIDDEN}: RBAC: clusterrole.rbac.authorization.k8s.io "controller" not found`),
+    ],
+    ["a 403 of a proxy", refusal(403, "blocked")],
+  ])("are listed again by the next call after %s, and no permission is missing", async (_, error) => {
+    const { nodes, state, lines } = setup();
+    state.error = error;
+    await expect(nodes.list()).rejects.toBe(error);
     delete state.error;
     expect(await nodes.list()).toHaveLength(2);
+    expect(lines).toEqual([]);
   });
 });

@@ -44,6 +44,11 @@ function asks(name: string, cores: number, changes: Partial<RoomRequest> = {}): 
   };
 }
 
+const FORBIDDEN = 'pods is forbidden: User "controller" cannot list resource "pods" at the cluster scope';
+
+const refusal = (code: number, message: string, isSoonAfterOutage = false) =>
+  new KubeApiError("GET /api/v1/pods", code, JSON.stringify({ message }), { isSoonAfterOutage });
+
 function setup(nodes: readonly Node[], placed: Readonly<Record<string, readonly PlacedPod[]>> = {}) {
   const clock = new FakeClock();
   const requests: KubeRequest[] = [];
@@ -267,10 +272,24 @@ describe("the room for the new pods of a pipe that stops its old pods first", ()
 
   it("is unknown without the permission to list the pods of all namespaces", async () => {
     const { find, state } = setup([node("a", 8)]);
-    state.error = new KubeApiError("GET /api/v1/pods", 403, JSON.stringify({ message: "forbidden" }));
+    state.error = refusal(403, FORBIDDEN);
     expect(await find(asks("own", 4))).toBe("unknown");
-    state.error = new KubeApiError("GET /api/v1/pods", 500, "{}");
-    await expect(find(asks("own", 4))).rejects.toBe(state.error);
+    delete state.error;
+    expect(await find(asks("own", 4))).toBe("room");
+  });
+
+  it.each([
+    ["the API server has another problem", refusal(500, "etcd")],
+    ["the API server refuses a list soon after an outage", refusal(403, FORBIDDEN, true)],
+    [
+      "the API server does not know its roles yet",
+      refusal(403, `${FORBIDDEN}: RBAC: clusterrole.rbac.authorization.k8s.io "controller" not found`),
+    ],
+    ["a proxy responds 403", refusal(403, "blocked")],
+  ])("is searched again later if %s", async (_, error) => {
+    const { find, state } = setup([node("a", 8)]);
+    state.error = error;
+    await expect(find(asks("own", 4))).rejects.toBe(error);
     delete state.error;
     expect(await find(asks("own", 4))).toBe("room");
   });
