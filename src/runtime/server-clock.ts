@@ -28,7 +28,8 @@ interface Doubt {
  * It begins with the wall clock of this machine and continues on the monotonic clock, so later jumps of the wall clock
  * have no effect. A response whose `Date` differs by more than 2 s corrects it. If it differs by more than a minute, and
  * is not the first one, the correction counts when all responses of 10 s and the wall clock of this machine show it, as
- * after a suspension, or when all responses of 21 minutes do.
+ * after a suspension, or when all responses of 21 minutes do. But if no response has agreed with this machine yet, the
+ * next one that does counts at once: the first one may have come from the only wrong server of several.
  */
 export class ServerClock implements Clock {
   readonly #base: Clock;
@@ -38,6 +39,8 @@ export class ServerClock implements Clock {
   #offsetMs: number;
   #isReported = false;
   #isObserved = false;
+  /** A response has agreed with the wall clock of this machine. */
+  #isConfirmed = false;
   #doubt: Doubt | undefined;
 
   /** @param onLargeCorrection is called for the first correction of more than a minute */
@@ -76,16 +79,18 @@ export class ServerClock implements Clock {
     const least = date - receivedAt - TOLERANCE_MS;
     const most = date + HEADER_PRECISION_MS - (receivedAt - seconds * 1000) + TOLERANCE_MS;
     const doubt = this.#doubt;
-    const isFirst = !this.#isObserved;
-    this.#isObserved = true;
-    this.#doubt = undefined;
-    if (this.#offsetMs >= least && this.#offsetMs <= most) return;
     const offsetMs = (least + most) / 2;
     // The time of a slow call is vague, and this machine may be a few seconds off, so both need to agree only roughly.
     const isNear = (otherMs: number) => Math.abs(otherMs - offsetMs) <= LARGE_CORRECTION_MS;
+    const isOfMachine = isNear(this.#base.now() - receivedAt);
+    const isCertain = !this.#isObserved || (isOfMachine && !this.#isConfirmed);
+    this.#isObserved = true;
+    this.#isConfirmed ||= isOfMachine;
+    this.#doubt = undefined;
+    if (this.#offsetMs >= least && this.#offsetMs <= most) return;
     const sinceMs = doubt && isNear(doubt.offsetMs) ? doubt.sinceMs : receivedAt;
-    const leastMs = isNear(this.#base.now() - receivedAt) ? DOUBT_MS : DOUBT_ALONE_MS;
-    const isDoubtful = !isNear(this.#offsetMs) && !isFirst && receivedAt - sinceMs < leastMs;
+    const leastMs = isOfMachine ? DOUBT_MS : DOUBT_ALONE_MS;
+    const isDoubtful = !isNear(this.#offsetMs) && !isCertain && receivedAt - sinceMs < leastMs;
     if (isDoubtful) this.#doubt = { offsetMs, sinceMs };
     else this.#correct(offsetMs - this.#offsetMs);
   }

@@ -140,6 +140,49 @@ describe("a clock that follows the clock of the API server", () => {
     },
   );
 
+  it.each([
+    ["is ahead", HOUR_MS],
+    ["is behind", -HOUR_MS],
+  ])(
+    "is correct as soon as one response agrees with the machine if the first one came from a server whose clock %s by an hour",
+    async (_, errorMs) => {
+      const { base, clock, step, call, callFor } = setup(500);
+      const differenceMs = () => Math.abs(clock.now() - base.now());
+      step(errorMs);
+      await callFor(20_000);
+      expect(differenceMs()).toBeGreaterThan(HOUR_MS - 2000);
+      for (let time = 0; time < 20; time += 1) {
+        step(-errorMs);
+        await call();
+        expect(differenceMs()).toBeLessThanOrEqual(1500);
+        step(errorMs);
+        await callFor(MINUTE_MS);
+        expect(differenceMs()).toBeLessThanOrEqual(1500);
+      }
+    },
+  );
+
+  it("does not follow a response that agrees with the machine at once after another one has", async () => {
+    const { base, step, call, errorOf } = setup(HOUR_MS);
+    await call();
+    base.jump(-HOUR_MS);
+    await call();
+    base.jump(HOUR_MS);
+    step(HOUR_MS);
+    await call();
+    step(-HOUR_MS);
+    expect(Math.abs(errorOf())).toBeLessThanOrEqual(501);
+  });
+
+  it("does not follow another wrong server although no response has agreed with the machine", async () => {
+    const { step, call, callFor, errorOf } = setup(-HOUR_MS);
+    await call();
+    step(HOUR_MS);
+    await callFor(20 * MINUTE_MS);
+    step(-HOUR_MS);
+    expect(Math.abs(errorOf())).toBeLessThanOrEqual(501);
+  });
+
   it.each([HOUR_MS, -HOUR_MS])(
     "follows after 21 minutes if the clock of every API server is set by %i ms",
     async (ms) => {
