@@ -1,4 +1,4 @@
-import { isCode } from "../../kube/errors.ts";
+import { isCode, isWithoutRoles } from "../../kube/errors.ts";
 import type { KubeObject } from "../../kube/objects.ts";
 import type { Resource } from "../../kube/paths.ts";
 import type { Clock } from "../../runtime/clock.ts";
@@ -142,8 +142,9 @@ export class Informer<T extends KubeObject, Raw extends KubeObject> {
     if (!isCode(err, 403) && !isCode(err, 404)) return false;
     const last = this.#refusal;
     const isRepeated = last?.message === err.message && this.#reflector.lastContact <= last.atMs;
-    // Within seconds after an outage, a refusal does not show whether the process has the permission.
-    if (!err.isSoonAfterOutage) this.#refusal = { message: err.message, atMs: this.#clock.monotonic() };
+    // Soon after an outage, or from an API server without its roles, a refusal does not show a missing permission.
+    if (!err.isSoonAfterOutage && !isWithoutRoles(err))
+      this.#refusal = { message: err.message, atMs: this.#clock.monotonic() };
     return isRepeated;
   }
 }

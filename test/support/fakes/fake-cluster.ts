@@ -29,6 +29,7 @@ export class FakeCluster {
   unreadable: string | undefined;
   /** How the cluster refuses to have them read. */
   refusalCode = 403;
+  refusalMessage = "forbidden";
   isSoonAfterOutage = false;
   behavior: Behavior = () => {
     throw new Error("no call was expected");
@@ -122,7 +123,7 @@ export class FakeCluster {
 
   #requireReadable({ path }: KubeRequest): void {
     if (this.unreadable !== undefined && path.endsWith(`/${this.unreadable}`))
-      throw refusal(this.refusalCode, {}, this.isSoonAfterOutage);
+      throw refusal(this.refusalCode, { message: this.refusalMessage }, this.isSoonAfterOutage);
   }
 
   #requireReachable({ method = "GET", path }: KubeRequest): void {
@@ -141,7 +142,7 @@ function lineOf(event: object): Buffer {
 /** An error in the format of the API server. */
 export function refusal(
   code: number,
-  status: { reason?: string; details?: object } = {},
+  status: { message?: string; reason?: string; details?: object } = {},
   isSoonAfterOutage = false,
 ): KubeApiError {
   const body = JSON.stringify({ kind: "Status", code, ...status });

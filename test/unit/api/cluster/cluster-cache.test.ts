@@ -10,6 +10,8 @@ const MINUTE_MS = 60_000;
 const MAX_AGE_MS = 5 * MINUTE_MS;
 const NAMESPACES = ["acme", "globex"];
 
+const FORBIDDEN = 'pipescalings is forbidden: User "api" cannot list resource "pipescalings"';
+
 /** The caches of a process, whose API server the given function changes before they are read. */
 async function setup(change: (cluster: FakeCluster) => void, pipeNamespaces: readonly string[] = NAMESPACES) {
   const [cluster, clock, ending] = [new FakeCluster(), new FakeClock(), new AbortController()];
@@ -130,6 +132,24 @@ describe("a process whose PipeScalings are refused in one of its namespaces", ()
     });
     expect(cache.notSynced()).toEqual(["PipeScalings in globex"]);
     cluster.isSoonAfterOutage = false;
+    await clock.advance(RETRY_MS);
+    expect(cache.notSynced()).toEqual([]);
+  });
+
+  it("is not ready if the refusal came from an API server that does not know its roles yet", async () => {
+    const { cluster, clock, cache } = await setup((cluster) => {
+      cluster.unreadable = "globex/pipescalings";
+      cluster.refusalMessage = `${FORBIDDEN}: RBAC: role.rbac.authorization.k8s.io "api" not found`;
+    });
+    expect(cache.notSynced()).toEqual(["PipeScalings in globex"]);
+    cluster.refusalMessage = FORBIDDEN;
+    await clock.advance(RETRY_MS);
+    expect(cache.notSynced()).toEqual([]);
+  });
+
+  it("stays ready if a later API server does not know its roles yet", async () => {
+    const { cluster, clock, cache } = await setup(refuse("globex/pipescalings"));
+    cluster.refusalMessage = `${FORBIDDEN}: RBAC: role.rbac.authorization.k8s.io "api" not found`;
     await clock.advance(RETRY_MS);
     expect(cache.notSynced()).toEqual([]);
   });
