@@ -12,6 +12,9 @@ import { Semaphore } from "./semaphore.ts";
 /** Default deadline of a call, and of the response headers of a stream. */
 const CALL_TIMEOUT_MS = 5000;
 
+/** A proxy responds so when it gets no response from the API server, or an incomplete one. */
+const GATEWAY_ERRORS = [502, 503, 504];
+
 /** Within this time after an outage, the API server may have just started. */
 const AFTER_OUTAGE_MS = 10_000;
 
@@ -166,6 +169,7 @@ export class KubeClient {
     }
     this.#reportCall(request, startedAt, response);
     if (response.statusCode >= 200 && response.statusCode < 300) return response;
+    if (GATEWAY_ERRORS.includes(response.statusCode)) this.#lostAtMs = performance.now();
     const { "retry-after": retryAfter, "content-type": contentType } = response.headers;
     const body = await this.#bytes(request, response);
     const nowMs = performance.now();

@@ -29,7 +29,10 @@ export class KubeApiError extends Error {
   readonly causes: readonly { readonly reason: string; readonly message: string; readonly field: string }[];
   /** Delay before a retry that the server requests, at most a minute. */
   readonly retryAfterMs: number | undefined;
-  /** Another request got no response, or half of one, within 10 s before this. The API server may have just started. */
+  /**
+   * Another request got no response, half of one, or a 502, 503 or 504, which may come from a proxy, within 10 s before
+   * this. The API server may have just started.
+   */
   readonly isSoonAfterOutage: boolean;
   /** The message names missing roles, and the API server may not have loaded them yet. */
   readonly mayLackRoles: boolean;

@@ -132,7 +132,9 @@ describe("a 403 from RBAC", () => {
   beforeEach(async () => {
     suffix = "";
     const url = await serve((request, response) => {
-      if (request.url === "/lost") request.socket.destroy();
+      const [, code] = /^\/(\d+)$/.exec(request.url ?? "") ?? [];
+      if (code !== undefined) response.writeHead(Number(code)).end("<h1>no upstream</h1>");
+      else if (request.url === "/lost") request.socket.destroy();
       else if (request.url === "/watch") response.writeHead(200).write("{}", () => request.socket.destroy());
       else response.writeHead(403).end(JSON.stringify({ message: `${message}${suffix}` }));
     });
@@ -155,6 +157,11 @@ describe("a 403 from RBAC", () => {
     expect(await isWithoutRolesNow()).toBe(false);
   });
 
+  it.each([404, 409, 429, 500, 501])("means a missing permission soon after a %i, too", async (code) => {
+    await expect(client.json({ path: `/${code}` })).rejects.toMatchObject({ code });
+    expect(await isWithoutRolesNow()).toBe(false);
+  });
+
   it.each<[string, () => Promise<unknown>]>([
     ["a lost call", () => client.json({ path: "/lost" })],
     [
@@ -164,6 +171,9 @@ describe("a 403 from RBAC", () => {
         for await (const _ of stream);
       },
     ],
+    ["a 502 of a proxy", () => client.json({ path: "/502" })],
+    ["a 503 of a proxy", () => client.json({ path: "/503" })],
+    ["a 504 of a proxy to a watch", () => client.stream({ path: "/504", signal: never })],
   ])("means that the API server is starting for 10 s after %s", async (_what, lose) => {
     await expect(lose()).rejects.toThrow();
     expect(await isWithoutRolesNow()).toBe(true);
