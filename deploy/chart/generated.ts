@@ -90,16 +90,21 @@ function* textRules(schema: ValueSchema, path = ""): Generator<object> {
 }
 
 /**
- * Returns the paths of the values without which a template would silently turn off what is on by default, or allow more
- * than an empty list. Helm removes the default of a blank value. The schema does not require them, because editors would
- * then miss them in the values of a user.
+ * Returns the paths of the values without which a template would silently turn off what is on by default, lose all entries
+ * of a map such as a security context, or allow more than an empty list. Helm removes the default of a blank value. The
+ * schema does not require them, because editors would then miss them in the values of a user.
  */
 export function* requiredValues({ properties = {} }: ValueSchema, prefix = ""): Generator<string> {
   for (const [key, value] of Object.entries(properties)) {
     const path = `${prefix}${key}`;
     if (isGroup(value)) yield* requiredValues(value, `${path}.`);
-    else if (value.default === true || value["minItems"] !== undefined) yield path;
+    else if (value.default === true || value["minItems"] !== undefined || hasEntries(value)) yield path;
   }
+}
+
+/** Returns true for a map that has entries by default. */
+function hasEntries({ type, default: standard }: ValueSchema): boolean {
+  return type === "object" && Object.keys(standard ?? {}).length > 0;
 }
 
 function valuesYaml(schema: ValueSchema): string {

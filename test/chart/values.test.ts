@@ -112,7 +112,7 @@ describe.each(VALUE_SETS)("the chart with the %s values", (set) => {
   });
 });
 
-describe("a blank value that is on by default, or a list that must not be empty", () => {
+describe("a blank value that is on by default, a map with entries, or a list that must not be empty", () => {
   const paths = [...requiredValues(valuesSchema())];
   const message = (path: string) =>
     `${path} is blank, and Helm removes the default of a blank value: set it, or remove it from your values.`;
@@ -122,12 +122,18 @@ describe("a blank value that is on by default, or a list that must not be empty"
       expect.arrayContaining([
         "admissionPolicies.create",
         "api.podDisruptionBudget.enabled",
+        "api.resources",
         "api.tls.enabled",
+        "controller.resources",
+        "monitoring.dashboard.labels",
         "monitoring.prometheusRule.alerts.PipeScalingNoLeader.enabled",
         "networkPolicy.apiServer.ports",
         "networkPolicy.enabled",
+        "podSecurityContext",
         "preflight.enabled",
         "rbac.statefulSets",
+        "securityContext",
+        "tiers",
       ]),
     );
     const blank = paths.flatMap((path) => ["--set", `${path}=null`]);
@@ -142,6 +148,16 @@ describe("a blank value that is on by default, or a list that must not be empty"
     const { code, stderr } = await tryHelm(["template", ...RELEASE, ...MINIMAL, ...blank]);
     expect(code).toBe(1);
     expect(paths.filter((path) => !stderr.includes(message(path)))).toEqual([]);
+  });
+});
+
+describe("a map with entries by default", () => {
+  it("loses an entry that is null, which is how values remove it on purpose", async () => {
+    const entries = ["api.resources.requests", "api.resources.limits"];
+    const blank = entries.flatMap((path) => ["--set", `${path}=null`]);
+    const template = "templates/api-deployment.yaml";
+    const [deployment] = await rendered(...MINIMAL, ...blank, "--show-only", template);
+    expect(JSON.stringify(deployment)).toContain('"resources":{}');
   });
 });
 
