@@ -3,7 +3,7 @@ import { GROUP, PLURAL } from "../../crd/names.ts";
 import { counted } from "../view/text.ts";
 import type { Cluster } from "./cluster.ts";
 import type { Component, Installation } from "./installation.ts";
-import { error, note, ok, type Result } from "./result.ts";
+import { error, FORCED_UPGRADE, note, ok, type Result } from "./result.ts";
 
 /** Where a permission is needed: in the namespace of the records, where pipes are, or without a namespace. */
 type Scope = "records" | "pipes" | "cluster";
@@ -112,11 +112,11 @@ function resultFor(
   const message = `${subject} may not ${verbs} ${kind} in ${where}.`;
   if (optional !== undefined) {
     const values = optional.map((each) => `${each}=true`).join(" and ");
-    return note(message, `Unless this is intended: helm upgrade with ${values}.`);
+    return note(message, `Unless this is intended, set ${values}, then: ${FORCED_UPGRADE}`);
   }
   return error(
     message,
-    "Grant the Roles of the installed release: helm upgrade with rbac.create=true, or its manifests. Until then the process retries.",
+    `Grant the Roles of the installed release: ${FORCED_UPGRADE} with rbac.create=true, or its manifests. Until then the process retries.`,
   );
 }
 

@@ -24,10 +24,10 @@ function deploymentFor(namespaces: readonly string[]) {
   };
 }
 
-/** A cluster with a controller for 500 namespaces. @param isAllowed by the group and the namespace of the resource */
-function clusterWith(isAllowed: (group: string, namespace: string) => boolean) {
+/** A cluster with a controller. @param isAllowed by the group and the namespace of the resource */
+function clusterWith(isAllowed: (group: string, namespace: string) => boolean, namespaces = 500) {
   const calls = { running: 0, most: 0, reviews: 0 };
-  const deployment = deploymentFor(Array.from({ length: 500 }, (_, at) => `pipes-${at}`));
+  const deployment = deploymentFor(Array.from({ length: namespaces }, (_, at) => `pipes-${at}`));
   const client = {
     server: "https://cluster.example",
     async json<T>({ path, body }: KubeRequest): Promise<T> {
@@ -65,6 +65,25 @@ it("a permission that is missing in 500 namespaces is one result", async () => {
     },
   ]);
 });
+
+it.each([
+  [
+    "that every process needs",
+    "autoscaling",
+    "error",
+    /: `helm upgrade --force-conflicts` .*rbac\.create=true/,
+  ],
+  ["that values grant", "apps", "note", /rbac\.statefulSets=true, then: `helm upgrade --force-conflicts` /],
+])(
+  "the remedy for a permission %s restores a Role that somebody has edited",
+  async (_, group, severity, remedy) => {
+    const { cluster } = clusterWith((each) => each !== group, 1);
+    const results = await checkPermissions(cluster);
+    expect(results).toContainEqual(
+      expect.objectContaining({ severity, remedy: expect.stringMatching(remedy) }),
+    );
+  },
+);
 
 it("a permission counts even if only one of 500 namespaces has it", async () => {
   const permission = ["patch", "apps", "statefulsets"] as const;
