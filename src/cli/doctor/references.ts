@@ -1,3 +1,4 @@
+import { isBeingDeleted, type ObjectMeta } from "../../kube/objects.ts";
 import { serviceConfigMapName } from "../../records/service.ts";
 import type { Cluster } from "./cluster.ts";
 import { error, note, ok, type Result, warning } from "./result.ts";
@@ -57,26 +58,40 @@ function creationOf(cluster: Cluster, flag: string): string {
 export async function checkNamespaces(cluster: Cluster): Promise<Result[]> {
   const records = cluster.namespace;
   const namespaces = await cluster.list({ resource: { apiVersion: "v1", plural: "namespaces" } });
-  const existing = new Set(namespaces.map(({ metadata }) => metadata.name));
+  const found = new Map(namespaces.map(({ metadata }) => [metadata.name, metadata]));
   const { pipeNamespaces = [] } = (await cluster.controller()) ?? {};
   const { services } = await cluster.records();
   const results = services.flatMap(({ id, name, namespace }) => {
     const service = `The pipes of the service ${name} (${id}) belong in the namespace ${namespace}, which`;
-    if (!existing.has(namespace)) {
-      const edit = cluster.kubectl(`edit configmap ${serviceConfigMapName(id)} --namespace ${records}`);
-      const remedy = `\`${cluster.kubectl(`create namespace ${namespace}`)}\`, or name another one: ${edit}`;
-      return [error(`${service} does not exist.`, remedy)];
-    }
+    const edit = cluster.kubectl(`edit configmap ${serviceConfigMapName(id)} --namespace ${records}`);
+    const creation = `\`${cluster.kubectl(`create namespace ${namespace}`)}\`, or name another one: ${edit}`;
+    const absence = absenceOf(cluster, namespace, found.get(namespace));
+    if (absence) return [error(`${service} ${absence.state}.`, absence.before + creation)];
     if (pipeNamespaces.length === 0 || pipeNamespaces.includes(namespace)) return [];
     const remedy = "Add it to pipes.namespaces in the values of the chart: helm upgrade.";
     return [error(`${service} the controller does not watch.`, remedy)];
   });
-  if (existing.has(records)) return results;
+  const absence = absenceOf(cluster, records, found.get(records));
+  if (!absence) return results;
   return [
     error(
-      `The namespace ${records} of the records does not exist.`,
-      `Specify another one with --namespace, or create it with the first organization: ${creationOf(cluster, "--create-namespace")}`,
+      `The namespace ${records} of the records ${absence.state}.`,
+      `${absence.before}Specify another one with --namespace, or create it with the first organization: ${creationOf(cluster, "--create-namespace")}`,
     ),
     ...results,
   ];
+}
+
+/**
+ * Returns the state of a namespace that cannot be used, and the beginning of the remedy. Nothing can be created in a
+ * namespace that is being deleted, and Kubernetes deletes what is in it.
+ */
+function absenceOf(cluster: Cluster, name: string, metadata: ObjectMeta | undefined) {
+  if (!metadata) return { state: "does not exist", before: "" };
+  if (!isBeingDeleted(metadata)) return undefined;
+  const description = cluster.kubectl(`describe namespace ${name}`);
+  return {
+    state: "is being deleted with everything in it",
+    before: `\`${description}\` shows what keeps it; wait until it is gone. `,
+  };
 }

@@ -47,7 +47,9 @@ function brokenCluster(records: string) {
   const key = { name: "api-key-x", labels: recordLabels("api-key", randomUUID()) };
   const responses = {
     "/version": versionOf("36"),
-    "/api/v1/namespaces": listOf(),
+    "/api/v1/namespaces": listOf({
+      metadata: { name: "records", deletionTimestamp: "2026-05-01T00:00:00Z" },
+    }),
     "/apis/apps/v1/deployments": listOf(
       api,
       { ...pipe, metadata: { ...pipe.metadata, annotations } },
