@@ -205,9 +205,10 @@ interface ChangedObject {
 export function refuseDeleted(place: Place, { resource, object, what, remedy }: ChangedObject): void {
   const { metadata } = object;
   if (!isBeingDeleted(metadata)) return;
-  const words = `get ${singular(resource)} ${metadata.name} --namespace ${place.namespace} --output yaml`;
+  const { name, namespace = place.namespace } = metadata;
+  const words = `get ${singular(resource)} ${name} --namespace ${namespace} --output yaml`;
   throw new CliError(
-    `The ${what} is being deleted, so nothing was changed. To see the finalizers that keep its record, run \`${kubectlCommand(place, words)}\`. ${remedy}`,
+    `The ${what} is being deleted, so nothing was changed. To see the finalizers that keep it, run \`${kubectlCommand(place, words)}\`. ${remedy}`,
   );
 }
 

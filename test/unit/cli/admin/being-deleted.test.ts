@@ -1,6 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { membersRecord } from "../../../api/member-records.ts";
+import type { FakeResponse } from "../../../support/fakes/fake-http-server.ts";
+import { historyEntry } from "../../../support/fixtures/history-entry.ts";
 import { keyRecord, organizationRecord, serviceRecord } from "../../../support/fixtures/records.ts";
 import { type FakeRecord, FakeRecords, status } from "./fake-records.ts";
 
@@ -56,7 +58,7 @@ describe("a record that is being deleted", () => {
     expect({ code, out, writes }).toEqual({ code: 1, out: "", writes: [] });
     expect(err).toMatch(
       new RegExp(
-        `^The (API key|organization|service) \\S+ is being deleted, so nothing was changed\\. To see the finalizers that keep its record, run \`kubectl get ${resource} ${record.metadata.name} --namespace \\S+ --output yaml --kubeconfig \\S+\`\\. If you still need the \\1, create another one\\.\n$`,
+        `^The (API key|organization|service) \\S+ is being deleted, so nothing was changed\\. To see the finalizers that keep it, run \`kubectl get ${resource} ${record.metadata.name} --namespace \\S+ --output yaml --kubeconfig \\S+\`\\. If you still need the \\1, create another one\\.\n$`,
       ),
     );
   });
@@ -82,7 +84,7 @@ describe("a record that is being deleted", () => {
     expect({ code, out, writes }).toEqual({ code: 1, out: "", writes: [] });
     expect(err).toMatch(
       new RegExp(
-        `^The list of members of organization ${ACME} is being deleted, so nothing was changed\\. To see the finalizers that keep its record, run \`kubectl get configmap ${members.metadata.name} --namespace \\S+ --output yaml --kubeconfig \\S+\`\\. When it is gone, add the members again\\.\n$`,
+        `^The list of members of organization ${ACME} is being deleted, so nothing was changed\\. To see the finalizers that keep it, run \`kubectl get configmap ${members.metadata.name} --namespace \\S+ --output yaml --kubeconfig \\S+\`\\. When it is gone, add the members again\\.\n$`,
       ),
     );
   });
@@ -112,5 +114,60 @@ describe("a record that is being deleted", () => {
     const { code, err } = await records.run(`admin key enable ${KEY.id}`);
     expect({ code, writes }).toEqual({ code: 1, writes: 1 });
     expect(err).toContain("is being deleted, so nothing was changed.");
+  });
+});
+
+describe("a PipeScaling that is being deleted", () => {
+  const COMMANDS = [`admin service rollback ${SERVICE}`, `admin service open-window ${SERVICE}`];
+
+  function scalingOf(deletionTimestamp?: string) {
+    const [current, previous] = [historyEntry(4), historyEntry(2)];
+    const { replicaCpuMillicores, replicaMemoryGb } = current;
+    return {
+      metadata: {
+        ...{ name: SERVICE, namespace: "pipes", uid: "uid-1", resourceVersion: "7", generation: 3 },
+        deletionTimestamp,
+      },
+      spec: { replicaCpuMillicores, replicaMemoryGb },
+      status: { observedGeneration: 3, history: [current, previous], desired: current },
+    };
+  }
+
+  /** Runs a command against a PipeScaling. @param onWrite the response to a write */
+  async function run(words: string, read: () => object, onWrite: () => FakeResponse = () => ({ body: {} })) {
+    const records = new FakeRecords(organization, service);
+    records.intercept = ({ method, path }) => {
+      if (!path.includes(`/namespaces/pipes/pipescalings/${SERVICE}`)) return undefined;
+      return method === "GET" ? { body: read() } : onWrite();
+    };
+    return await records.run(words);
+  }
+
+  const refusal = new RegExp(
+    `^The PipeScaling of service ${SERVICE} is being deleted, so nothing was changed\\. To see the finalizers that keep it, run \`kubectl get pipescaling ${SERVICE} --namespace pipes --output yaml --kubeconfig \\S+\`\\. When it is gone, the controller creates another one if the service has pipes, with their size and an empty history\\.\n$`,
+  );
+
+  it.each([...COMMANDS, `admin service rollback ${SERVICE} --dry-run`])(
+    "is not changed by %s, which would be lost",
+    async (words) => {
+      const { code, out, err, writes } = await run(words, () => scalingOf("2026-01-31T12:00:00Z"));
+      expect({ code, out, writes }).toEqual({ code: 1, out: "", writes: [] });
+      expect(err).toMatch(refusal);
+      expect((await run(words, () => scalingOf())).code).toBe(0);
+    },
+  );
+
+  it.each(COMMANDS)("is not changed either if the deletion comes before the write of %s", async (words) => {
+    let scaling = scalingOf();
+    const { code, out, err, writes } = await run(
+      words,
+      () => scaling,
+      () => {
+        scaling = scalingOf("2026-01-31T12:00:00Z");
+        return status(409, "Conflict", "changed");
+      },
+    );
+    expect({ code, out, writes: writes.length }).toEqual({ code: 1, out: "", writes: 1 });
+    expect(err).toMatch(refusal);
   });
 });
