@@ -50,21 +50,24 @@ export function autoscalingSuite(chart: ReleaseCluster): void {
       expect(await replicas()).toBe(4);
     });
 
-    it("leaves the number of pods to the autoscaler also if Flux applies the chart", async () => {
+    it.each([
+      ["leaves", "helm-controller"],
+      ["leaves", "helm4"],
+      ["leaves", "terraform-provider-helm_v3.1.0_x5"],
+      ["does not leave", "kubectl"],
+    ])("%s the number of pods to the autoscaler if %s applies the chart", async (verb, manager) => {
       const output = ["--output", "json", "--show-managed-fields"];
       const { managedFields } = managed.parse(
         JSON.parse(await kubectl(cluster, ["get", ...deployment(), ...output])),
       ).metadata;
-      const at = managedFields.findIndex(({ manager, operation }) => {
-        return manager === "helm" && operation === "Apply";
-      });
+      const at = managedFields.findIndex(({ operation }) => operation === "Apply");
       const path = `/metadata/managedFields/${at}/manager`;
-      const patch = JSON.stringify([{ op: "replace", path, value: "helm-controller" }]);
+      const patch = JSON.stringify([{ op: "replace", path, value: manager }]);
       await kubectl(cluster, ["patch", ...deployment(), "--type", "json", "--patch", patch]);
       const only = ["--show-only", "templates/api-deployment.yaml", "--dry-run=server"];
       const where = [release.name, CHART, "--namespace", release.namespace];
       const args = ["template", ...where, ...settings(release), ...AUTOSCALED, ...only];
-      expect(await helm(args, cluster)).not.toContain("replicas:");
+      expect((await helm(args, cluster)).includes("replicas:")).toBe(verb !== "leaves");
     });
 
     it("starts with at least the minimum when it is enabled", async () => {

@@ -55,7 +55,8 @@ different namespaces do not conflict. The name of a Service has at most 63 chara
 Replicas of the API. With autoscaling, they are the current number, because Kubernetes resets a field that Helm omits for
 the first time to 1, until the next sync of the autoscaler. The field is omitted if there is no Deployment yet, if Helm
 renders without a cluster, and once the autoscaler has set it: server-side apply then keeps it, and would report a
-conflict for an older number in a rollback. Helm applies as helm-controller in Flux.
+conflict for an older number in a rollback. Helm applies under the name of its program, such as helm4, helm-controller in
+Flux, or the provider of Terraform or Pulumi with its version.
 */}}
 {{- define "pipe-scaling.apiReplicas" -}}
 {{- if not .Values.api.autoscaling.enabled }}
@@ -65,7 +66,7 @@ conflict for an older number in a rollback. Helm applies as helm-controller in F
 {{- $isApplied := false }}
 {{- $isScaled := false }}
 {{- range .metadata.managedFields }}
-{{- $isApplied = or $isApplied (and (has .manager (list "helm" "helm-controller")) (eq .operation "Apply")) }}
+{{- $isApplied = or $isApplied (and (regexMatch "^(helm|terraform-provider-helm|pulumi)" .manager) (eq .operation "Apply")) }}
 {{- $isScaled = or $isScaled (eq (get . "subresource") "scale") }}
 {{- end }}
 {{- if not (and $isApplied $isScaled) }}
