@@ -385,8 +385,10 @@ describe("doctor with a release of the chart", () => {
 
     it("reports a DaemonSet with the labels of a pipe, and the remedy removes them", async () => {
       const { spec, metadata } = pipe("everywhere");
-      const { strategy: _, replicas: _replicas, ...others } = spec;
-      const set = { apiVersion: "apps/v1", kind: "DaemonSet", metadata, spec: others };
+      const { selector, template } = spec;
+      const unlabeled = { ...template, metadata: { labels: selector.matchLabels } };
+      const ofSet = { selector, template: unlabeled };
+      const set = { apiVersion: "apps/v1", kind: "DaemonSet", metadata, spec: ofSet };
       await expectProblems(
         () => apply(cluster, [set]),
         [

@@ -3,11 +3,15 @@ import { keyOfPipe } from "../../controller/observe/workloads/kinds.ts";
 import type { KubeObject } from "../../kube/objects.ts";
 import type { Cluster } from "./cluster.ts";
 import { type Result, warning } from "./result.ts";
+import { ofLabeledPods } from "./workloads.ts";
 
 /** Not part of Kubernetes: its CRD may be missing. */
 interface Rollout extends KubeObject {
-  /** With `workloadRef`, the pod template is that of another workload. */
-  readonly spec?: { readonly workloadRef?: { readonly kind?: string; readonly name?: string } };
+  readonly spec?: {
+    /** The workload that has the pod template in place of `template`. */
+    readonly workloadRef?: { readonly kind?: string; readonly name?: string };
+    readonly template?: { readonly metadata?: Pick<KubeObject["metadata"], "labels"> };
+  };
 }
 
 const ROLLOUTS = { apiVersion: "argoproj.io/v1alpha1", plural: "rollouts" };
@@ -25,20 +29,27 @@ export async function checkArgoRollouts(cluster: Cluster): Promise<Result[]> {
     const isTemplate =
       kind === "Deployment" && namesOfPipes.has(`${rollout.metadata.namespace}/${deployment}`);
     return [
-      ...(hasLabelsOfPipe(rollout) ? [labeled(cluster, rollout)] : []),
+      ...reportLabels(cluster, rollout),
       ...(isTemplate ? [templateOf(cluster, rollout, deployment)] : []),
     ];
   });
 }
 
-function hasLabelsOfPipe({ metadata: { labels = {} } }: KubeObject): boolean {
+function reportLabels(cluster: Cluster, rollout: Rollout): Result[] {
+  if (hasLabelsOfPipe(rollout.metadata)) return [labeled(cluster, rollout)];
+  return hasLabelsOfPipe(rollout.spec?.template?.metadata)
+    ? [ofLabeledPods("Rollout", rollout.metadata)]
+    : [];
+}
+
+function hasLabelsOfPipe({ labels = {} }: Pick<KubeObject["metadata"], "labels"> = {}): boolean {
   return labels[TYPE_LABEL] === DATABASE_TYPE && labels[SERVICE_LABEL] !== undefined;
 }
 
 function labeled(cluster: Cluster, { metadata: { namespace, name } }: KubeObject): Result {
   return warning(
     `The Rollout ${namespace}/${name} has the labels of a pipe, but only Deployments and StatefulSets are resized.`,
-    `Run the pipe as a Deployment or a StatefulSet, or remove the labels: ${removal(cluster, "rollouts.argoproj.io", name, namespace)}`,
+    `Run the pipe as a Deployment or a StatefulSet, or remove the labels, also those in the pod template: ${removal(cluster, "rollouts.argoproj.io", name, namespace)}`,
   );
 }
 

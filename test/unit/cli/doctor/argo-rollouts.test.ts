@@ -40,6 +40,20 @@ describe("the check of doctor for Argo Rollouts", () => {
     ]);
   });
 
+  it("reports a Rollout with the labels of a pipe only in its pod template", async () => {
+    const template = { metadata: { labels: LABELS } };
+    const labeled = { ...rollout({ app: "a" }), spec: { template } };
+    expect(await results([labeled])).toEqual([
+      [
+        "warning: Pods of the Rollout pipes/r have the labels of a pipe, but only Deployments and StatefulSets are resized.",
+        "Run the pipe as a Deployment or a StatefulSet, or remove the labels from the pod template.",
+      ],
+    ]);
+    expect(await results([{ ...rollout(LABELS), spec: { template } }])).toHaveLength(1);
+    const kafka = { metadata: { labels: { ...LABELS, [TYPE_LABEL]: "kafka" } } };
+    expect(await results([{ ...labeled, spec: { template: kafka } }])).toEqual([]);
+  });
+
   it("reports a pipe that is only the pod template of a Rollout", async () => {
     expect(await results([rollout({}, refersTo("a"))])).toEqual([
       [

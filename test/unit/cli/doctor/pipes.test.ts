@@ -33,6 +33,8 @@ interface Options {
   /** Deployments that are no pipes. */
   readonly deployments?: readonly object[];
   readonly lists?: Readonly<Record<string, readonly object[]>>;
+  /** Single objects, by path. */
+  readonly objects?: Readonly<Record<string, object>>;
 }
 
 const ONE = { requests: { cpu: "1", memory: "4Gi" }, limits: { memory: "4Gi" } };
@@ -85,6 +87,7 @@ async function results(check: (cluster: Cluster) => Promise<Result[]>, options: 
       "/api/v1/pods": listOf([pod]),
       "/apis/pipes.clouddb.dev/v1beta1/pipescalings": listOf([scaling]),
       ...Object.fromEntries(others),
+      ...options.objects,
     }),
   );
   for (const { severity, remedy } of all) if (severity !== "ok") expect(remedy).toMatch(/\S/);
@@ -231,6 +234,80 @@ describe("the workload check of doctor", () => {
       metadata: { ...metadata, ownerReferences: [{ kind: "Deployment", name: "a", uid: "u" }] },
     };
     expect(await results(checkWorkloads, { lists: { ...lists, [path]: [owned] } })).toEqual([]);
+  });
+
+  describe("for labels only in a pod template", () => {
+    const DAEMON_SETS = "/apis/apps/v1/daemonsets";
+    const REPLICA_SETS = "/apis/apps/v1/replicasets";
+    const JOBS = "/apis/batch/v1/jobs";
+    const CRON_JOBS = "/apis/batch/v1/cronjobs";
+    const own = (kind: string, uid: string) => ({ kind, name: `of-${uid}`, uid });
+    const labeled = (uid: string, owner?: object) => ({
+      metadata: { ...metadata, name: `of-${uid}`, uid, ...(owner && { ownerReferences: [owner] }) },
+    });
+    const podsOf = (...owners: readonly object[]) => ({
+      "/api/v1/pods": owners.map((owner, at) => labeled(`pod-${at}`, owner)),
+    });
+    const warningOf = (kind: string, uid: string) =>
+      `warning: Pods of the ${kind} pipes/of-${uid} have the labels of a pipe, but only Deployments and StatefulSets are resized.`;
+
+    it.each(["DaemonSet", "Job", "ReplicationController", "CloneSet"])("reports a %s once", async (kind) => {
+      const lists = podsOf(own(kind, "u"), own(kind, "u"));
+      expect(await results(checkWorkloads, { lists })).toEqual([warningOf(kind, "u")]);
+    });
+
+    it("reports the CronJob instead of its Jobs, whatever labels they have", async () => {
+      const jobs = [own("Job", "j1"), own("Job", "j2")];
+      const inList = { [JOBS]: [labeled("j1", own("CronJob", "c")), labeled("j2", own("CronJob", "c"))] };
+      const lists = podsOf(...jobs);
+      expect(await results(checkWorkloads, { lists: { ...lists, ...inList } })).toEqual([
+        warningOf("CronJob", "c"),
+      ]);
+      const objects = Object.fromEntries(
+        jobs.map(({ uid }) => [
+          `/apis/batch/v1/namespaces/pipes/jobs/of-${uid}`,
+          labeled(uid, own("CronJob", "c")),
+        ]),
+      );
+      expect(await results(checkWorkloads, { lists, objects })).toEqual([warningOf("CronJob", "c")]);
+    });
+
+    it("reports a Job of a circle of owners, which users can make", async () => {
+      const jobs = [labeled("j", own("Job", "k")), labeled("k", own("Job", "j"))];
+      const lists = { ...podsOf(own("Job", "j")), [JOBS]: jobs };
+      expect(await results(checkWorkloads, { lists })).toEqual([warningOf("Job", "k")]);
+    });
+
+    it.each([
+      [
+        "a Deployment",
+        { ...podsOf(own("ReplicaSet", "r")), [REPLICA_SETS]: [labeled("r", own("Deployment", "d"))] },
+      ],
+      ["a StatefulSet", podsOf(own("StatefulSet", "s"))],
+      ["a ReplicaSet that is created at the same time", podsOf(own("ReplicaSet", "r"))],
+      [
+        "a Rollout, which has a check of its own",
+        { ...podsOf(own("ReplicaSet", "r")), [REPLICA_SETS]: [labeled("r", own("Rollout", "o"))] },
+      ],
+    ])("does not report %s", async (_, lists) => {
+      expect(await results(checkWorkloads, { lists })).toEqual([]);
+    });
+
+    it.each([
+      ["DaemonSet", { ...podsOf(own("DaemonSet", "u")), [DAEMON_SETS]: [labeled("u")] }],
+      [
+        "CronJob",
+        {
+          ...podsOf(own("Job", "j")),
+          [JOBS]: [labeled("j", own("CronJob", "u"))],
+          [CRON_JOBS]: [labeled("u")],
+        },
+      ],
+    ])("reports a %s that has them itself only once", async (kind, lists) => {
+      expect(await results(checkWorkloads, { lists })).toEqual([
+        `warning: The ${kind} pipes/of-u has the labels of a pipe, but only Deployments and StatefulSets are resized.`,
+      ]);
+    });
   });
 });
 
