@@ -173,9 +173,7 @@ export function createInformers(caches: Caches, options: InformerOptions): Infor
   };
   const optional: OptionalInformer[] = [];
   /** Each namespace has an informer of its own, so that a permission that is missing in one concerns no other. */
-  const optionalOf = <T extends KubeObject, Raw extends KubeObject>(
-    kind: WatchedKind<T, Raw>,
-  ) => {
+  const optionalOf = <T extends KubeObject, Raw extends KubeObject>(kind: WatchedKind<T, Raw>) => {
     const parts = new Map<string | undefined, OptionalInformer>();
     const partOf = (of: string | undefined) => parts.get(of) ?? parts.get(undefined);
     const informer = informerOf(kind, (one) => {

@@ -140,7 +140,11 @@ function neverReady(subject: Subject, because: string): RolloutEnd | undefined {
   if (unreadyMs === undefined) return undefined;
   const timeoutMs = timeoutMsOf(pipe, subject);
   const message = `no pod has become ready in ${describeDuration(timeoutMs)} after the pipe was scaled up${because}`;
-  return { reason: "RolloutTimeout", message, atMs: Math.max(unreadyMs, startedAtMs(pipe, nowMs)) + timeoutMs };
+  return {
+    reason: "RolloutTimeout",
+    message,
+    atMs: Math.max(unreadyMs, startedAtMs(pipe, nowMs)) + timeoutMs,
+  };
 }
 
 /**

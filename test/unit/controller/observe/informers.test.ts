@@ -64,8 +64,7 @@ async function setup({ forbidden, endless, pipeNamespaces = NAMESPACES, removed 
   for (const informer of informers.all) void informer.run(abort.signal);
   await clock.advance(0);
   const isSynced = () => informers.all.every((each) => each.isSynced);
-  const statefulSetsProblems = () =>
-    NAMESPACES.map((namespace) => informers.statefulSetsProblem(namespace));
+  const statefulSetsProblems = () => NAMESPACES.map((namespace) => informers.statefulSetsProblem(namespace));
   const podsProblems = () => NAMESPACES.map((namespace) => informers.podsProblem(namespace));
   return { caches, clock, isSynced, podsProblems, statefulSetsProblems, problems, changes };
 }

@@ -24,7 +24,7 @@ const FOUR = sizeOfCores(4);
 describe("a pipe that got its size without replicas, and whose pods are not seen", () => {
   const MINUTE_MS = 60_000;
   const timeoutMs = POLICY.rolloutTimeoutMs;
-  const after = (ms: number | undefined, startedAgoMs = 10 * timeoutMs) => {
+  const unavailableFor = (ms: number | undefined, startedAgoMs = 10 * timeoutMs) => {
     const lastRollout = aRollout(FOUR, { startedAtMs: NOW_MS - startedAgoMs, replicas: 0 });
     const unavailableSinceMs = ms === undefined ? undefined : NOW_MS - ms;
     const rollout = { ...UNDER_WAY, isAvailable: false, isAnyAvailable: false, unavailableSinceMs };
@@ -34,7 +34,7 @@ describe("a pipe that got its size without replicas, and whose pods are not seen
   };
 
   it("is rolled back when none has been available for the time of a rollout", () => {
-    const decision = after(timeoutMs);
+    const decision = unavailableFor(timeoutMs);
     expect(summaries(decision.actions)).toEqual(["a back to 1000m/4Gi"]);
     expect(failuresIn(decision)).toMatchObject([{ reason: "RolloutTimeout" }]);
   });
@@ -44,11 +44,11 @@ describe("a pipe that got its size without replicas, and whose pods are not seen
     ["if one is available, or that is not known", undefined, undefined],
     ["if the controller wrote the size later", 10 * timeoutMs, MINUTE_MS],
   ])("is not rolled back %s", (_, ms, startedAgoMs) => {
-    expect(failuresIn(after(ms, startedAgoMs))).toEqual([]);
+    expect(failuresIn(unavailableFor(ms, startedAgoMs))).toEqual([]);
   });
 
   it("is looked at again at that time", () => {
-    expect(after(timeoutMs - MINUTE_MS).atMs).toBe(NOW_MS + MINUTE_MS);
+    expect(unavailableFor(timeoutMs - MINUTE_MS).atMs).toBe(NOW_MS + MINUTE_MS);
   });
 });
 

@@ -72,38 +72,43 @@ it.each([
 describe.each([
   ["with the labels", {}],
   ["without the labels", { podLabels: {} }],
-])("a pipe that got its size without replicas, and whose pods %s are never ready with it", (_, deployment) => {
-  const started = async () => {
-    const group = await PipeGroup.start({ pipes: 1, replicas: 0, deployment });
-    const { simulation, cluster, workloads } = group;
-    group.request(4);
-    await group.run(MINUTE);
-    workloads.kubelets.startMs = ({ spec }) =>
-      sizeOf(spec.containers[0]) === "4000m/16Gi" ? undefined : SECOND / 2;
-    cluster.change("pipe-0", { replicas: 1 });
-    await group.run(14 * MINUTE);
-    expect(simulation.sizes("pipe-0")).toEqual(["4000m/16Gi"]);
-    return group;
-  };
+])(
+  "a pipe that got its size without replicas, and whose pods %s are never ready with it",
+  (_, deployment) => {
+    const started = async () => {
+      const group = await PipeGroup.start({ pipes: 1, replicas: 0, deployment });
+      const { simulation, cluster, workloads } = group;
+      group.request(4);
+      await group.run(MINUTE);
+      workloads.kubelets.startMs = ({ spec }) =>
+        sizeOf(spec.containers[0]) === "4000m/16Gi" ? undefined : SECOND / 2;
+      cluster.change("pipe-0", { replicas: 1 });
+      await group.run(14 * MINUTE);
+      expect(simulation.sizes("pipe-0")).toEqual(["4000m/16Gi"]);
+      return group;
+    };
 
-  it("returns to the size before after the time of a rollout", async () => {
-    const group = await started();
-    await group.run(90 * SECOND);
-    expect(group.podSizes()).toEqual(["1000m/4Gi"]);
-    expect(group.simulation.status(1).failures).toMatchObject([
-      { message: expect.stringContaining("no pod has become ready in 15 min after the pipe was scaled up") },
-    ]);
-  });
+    it("returns to the size before after the time of a rollout", async () => {
+      const group = await started();
+      await group.run(90 * SECOND);
+      expect(group.podSizes()).toEqual(["1000m/4Gi"]);
+      expect(group.simulation.status(1).failures).toMatchObject([
+        {
+          message: expect.stringContaining("no pod has become ready in 15 min after the pipe was scaled up"),
+        },
+      ]);
+    });
 
-  it("has the whole time again after it was scaled to zero and up", async () => {
-    const group = await started();
-    group.cluster.change("pipe-0", { replicas: 0 });
-    await group.run(MINUTE);
-    group.cluster.change("pipe-0", { replicas: 1 });
-    await group.run(14 * MINUTE);
-    expect(group.simulation.sizes("pipe-0")).toEqual(["4000m/16Gi"]);
-  });
-});
+    it("has the whole time again after it was scaled to zero and up", async () => {
+      const group = await started();
+      group.cluster.change("pipe-0", { replicas: 0 });
+      await group.run(MINUTE);
+      group.cluster.change("pipe-0", { replicas: 1 });
+      await group.run(14 * MINUTE);
+      expect(group.simulation.sizes("pipe-0")).toEqual(["4000m/16Gi"]);
+    });
+  },
+);
 
 describe.each([
   ["a Deployment", {}],
