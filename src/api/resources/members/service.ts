@@ -86,6 +86,10 @@ export async function removeMember(
         what: "this change of the members",
       });
       if (written) cache.observeRecord(written);
+      // Only a webhook can have kept the member in the write.
+      if (written?.members.has(entry)) {
+        throw apiError("NotConfirmed").with({ cause: new Error("the stored record has the member") });
+      }
       return written;
     };
     await memberWrites.run(organization.id, { permit, write });

@@ -86,14 +86,19 @@ function changeOf(boost: Boost | undefined, deps: BoostServiceDeps): ScalingChan
  * Waits for the write that ends a boost. If its outcome is unknown, a read decides: the boost has ended if the object
  * no longer has it. Otherwise the outcome stays unknown, and a repeated request could end a boost that someone else has
  * started since.
+ *
+ * @throws ApiError 503 if the boost may not have ended
  */
 async function ended(
   { metadata: { namespace = "", name }, boosted }: PipeScalingView,
   write: Promise<PipeScalingView>,
-  { scalingWriter }: BoostServiceDeps,
+  { scalingWriter, clock }: BoostServiceDeps,
 ): Promise<PipeScalingView> {
   try {
-    return await write;
+    const written = await write;
+    // Only a webhook can have kept the boost, or set another one, in this same write.
+    if (!atTime(written, clock.now()).boost) return written;
+    throw apiError("EndNotConfirmed").with({ cause: new Error("the stored PipeScaling has a boost") });
   } catch (error) {
     if (!isOutcomeUnknown(error)) throw error;
     // If it cannot be read either, the error of the write says why.

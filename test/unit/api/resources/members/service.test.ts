@@ -32,6 +32,7 @@ async function remove(
   first = stored("1", ROLES),
 ) {
   const read = vi.fn(async () => live);
+  const lines: Record<string, unknown>[] = [];
   let cached = toMembersView(first);
   const deps: MembersServiceDeps = {
     cache: {
@@ -42,13 +43,14 @@ async function remove(
     },
     recordWriter: { read, patch },
     memberWrites: new WriteQueue(new FakeClock()),
-    log: createLogger("silent", "api"),
+    log: createLogger("info", "api", { write: (line) => lines.push(JSON.parse(line)) }),
   };
   const organization = organizationWith({ id: ORGANIZATION });
   const requester = { requestId: "r", apiKey: "k", permit: () => undefined };
   const parse = vi.spyOn(memberEntry, "safeParse");
   const [settled] = await Promise.allSettled([removeMember({ organization, userId }, requester, deps)]);
-  return { settled, reads: read.mock.calls.length, parsed: parse.mock.calls.length };
+  const observed = cached.metadata.resourceVersion;
+  return { settled, reads: read.mock.calls.length, parsed: parse.mock.calls.length, observed, lines };
 }
 
 const unexpected = () => Promise.reject(new Error("no write was expected"));
@@ -100,6 +102,18 @@ describe("a removal of a member", () => {
       expect(patch).toHaveBeenCalledWith(expect.anything(), { labels: added, data: { bob: null } });
     },
   );
+
+  it.each([
+    ["keeps the member", ROLES],
+    ["keeps the member in another role", { ...ROLES, bob: "admin" }],
+  ] satisfies [string, Roles][])("is not confirmed if a webhook %s", async (_, roles) => {
+    const { settled, observed, lines } = await remove("bob", stored("1", ROLES), async () =>
+      stored("2", roles),
+    );
+    expect(settled).toMatchObject({ status: "rejected", reason: { status: 503, reason: "NotConfirmed" } });
+    expect(observed, "so that the list of members is right").toBe("2");
+    expect(lines).toMatchObject([{ level: "warn", msg: "removal of a member not confirmed" }]);
+  });
 
   it("parses the response to its write", async () => {
     const after = stored("2", { ada: "admin" });

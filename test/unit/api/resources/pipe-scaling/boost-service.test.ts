@@ -88,6 +88,33 @@ describe("the start of a boost", () => {
   });
 });
 
+describe("the end of a boost that a webhook changes", () => {
+  const OTHER = { replicaCpuMillicores: 8000, replicaMemoryGb: 32, until: UNTIL };
+
+  it.each([
+    ["keeps the boost", OWN],
+    ["sets another boost", OTHER],
+    ["keeps the size until another time", { ...OWN, until: "2026-01-01T09:00:00.000Z" }],
+  ])("is a 503 with an audit log line if the webhook %s", async (_what, stored) => {
+    const { deps, lines } = serviceWith({ writeBoost: async () => scalingWith(stored) });
+    const ended = endBoost(PARAMS, REQUEST, deps);
+    await expect(ended).rejects.toMatchObject({ status: 503, reason: "EndNotConfirmed" });
+    expect(lines).toMatchObject([{ level: "warn", audit: "boost", msg: "size not confirmed" }]);
+  });
+
+  it.each([
+    ["is past", new Date(clock.now()).toISOString()],
+    ["is no time", "9999-99-99T00:00:00Z"],
+  ])(
+    "succeeds if the webhook sets a boost that is not in effect, because its end %s",
+    async (_what, until) => {
+      const { deps, lines } = serviceWith({ writeBoost: async () => scalingWith({ ...OWN, until }) });
+      await endBoost(PARAMS, REQUEST, deps);
+      expect(lines).toMatchObject([{ level: "info", msg: "size accepted" }]);
+    },
+  );
+});
+
 describe("the end of a boost whose response from the cluster was lost", () => {
   it("succeeds if the boost is gone", async () => {
     const { ended, observed } = end("none");
