@@ -14,8 +14,8 @@ export const authorize: RequestHandler = (request, _response, next) => {
 };
 
 /**
- * Repeats the checks of the key right before a write. The body of a request and its turn in a write queue can take
- * 50 s, in which the key can expire, or be revoked or changed.
+ * Repeats the checks of the key right before a write, and after a read from the cluster. The body of a request and its
+ * turn in a write queue can take 50 s, in which the key can expire, or be revoked or changed.
  *
  * @throws ApiError 401, 403; 503 if the cached keys or records are stale
  */

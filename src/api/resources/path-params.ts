@@ -76,8 +76,8 @@ export function permitOrganization(request: Request, records: TenantRecords): vo
 }
 
 /**
- * Repeats the checks of a write to a service, because the key, the organization or the service can change while it
- * waits.
+ * Repeats the checks of a write to a service, or of a read that waits for the cluster, because the key, the organization
+ * or the service can change meanwhile.
  *
  * @param before the records that the request was checked against
  * @throws the errors of {@link reauthorize} and {@link serviceParams}; ApiError 503 if the tier of the organization or

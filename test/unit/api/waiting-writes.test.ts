@@ -373,3 +373,48 @@ describe("a write that is tried again after a conflict", () => {
     },
   );
 });
+
+describe("a read that waits for the cluster", () => {
+  const HISTORY = { method: "GET", path: `${SERVICE_PATH}/pipesCdcScaling/history`, body: "" };
+  const size = { replicaCpuMillicores: 4000, replicaMemoryGb: 16, summary: "4 cpu / 16 Gi" };
+  const entry = { ...size, source: "Spec", result: "Scaled", startedAt: "2026-01-01T00:00:00Z" };
+  const reported = () => ({ ...BOOSTED, status: { history: [entry] } });
+  const absent = () => {
+    throw refusal(404);
+  };
+
+  /** Reads the history, and changes something while the cluster reads the object. */
+  async function readHistory(object: () => object, change: (key: Key) => void): Promise<ApiResponse> {
+    const key = addKey();
+    cluster.behavior = async () => {
+      change(key);
+      await clock.advance(1000);
+      return object();
+    };
+    await start();
+    return await send(HISTORY, key);
+  }
+
+  // A developer may read.
+  const changes = [...CHANGES, ...SERVICE_CHANGES].filter(([when]) => when !== "the role is taken away");
+
+  it.each(changes)("has no result when %s meanwhile", async (_when, change, status) => {
+    expect(await readHistory(reported, change)).toMatchObject({ status, body: { status } });
+  });
+
+  it.each(changes)(
+    "does not reveal that there is no pipe when %s meanwhile",
+    async (_when, change, status) => {
+      expect(await readHistory(absent, change)).toMatchObject({ status, body: { status } });
+    },
+  );
+
+  it.each([
+    ["nothing changes", () => undefined],
+    ["the key keeps a role that may read", (key: Key) => key.change({ roles: '["developer"]' })],
+    ["the service gets another name", () => changeService({ name: "another" })],
+  ])("has the result if %s meanwhile", async (_when, change) => {
+    const { body } = await readHistory(reported, change);
+    expect(body).toMatchObject({ status: 200, result: [{ result: "scaled" }] });
+  });
+});

@@ -10,7 +10,7 @@ import type { LiveReader } from "../../cluster/live-reader.ts";
 import type { PipeScalingResource } from "../../cluster/views.ts";
 import { sendResult } from "../../middleware/respond.ts";
 import type { Operation } from "../../openapi/operation.ts";
-import { serviceParams, type TenantRecords } from "../path-params.ts";
+import { permitService, serviceParams, type TenantRecords } from "../path-params.ts";
 import { instant, knownWords } from "../schema-parts.ts";
 import { requireProvisioned, type Scalings } from "./change.ts";
 import { READ_REFUSALS, SCALING_PATH } from "./operation-parts.ts";
@@ -71,10 +71,12 @@ export async function sendHistory(
   response: Response,
   { cache, liveReader }: HistoryDeps,
 ): Promise<void> {
-  const { service } = serviceParams(request, cache);
+  const params = serviceParams(request, cache);
+  const { service } = params;
   const resource = await liveReader.read<PipeScalingResource>(
     objectPath(PIPE_SCALINGS, service.namespace, service.id),
   );
+  permitService(request, cache, params);
   const { status } = requireProvisioned(resource, service, cache);
   sendResult(response, (status?.history ?? []).flatMap(toChange));
 }
