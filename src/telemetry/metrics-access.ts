@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { rateLimitKey } from "../http/rate-limit-key.ts";
 import type { KubeClient } from "../kube/client.ts";
 import { Deadline } from "../kube/deadline.ts";
 import { collectionPath, type Resource } from "../kube/paths.ts";
@@ -26,15 +27,18 @@ const MAX_REVIEWS = 4;
 /** Maximum number of tokens that are in review or wait for it. For other new ones, the result is `unknown`. */
 const MAX_WAITING = 100;
 
+/** Maximum number of these from one source, so that a flood from one pod leaves places for Prometheus. */
+const MAX_WAITING_PER_SOURCE = 10;
+
 /** Time limit for both reviews of a token, including the wait. A scrape times out after 10 s by default. */
 const REVIEW_MS = 8000;
 
-/** `unknown` if the API server did not decide, or too many reviews wait. */
+/** `unknown` if the API server did not decide, or too many tokens wait for a review. */
 export type Access = "allowed" | "unauthenticated" | "forbidden" | "unknown";
 
 export interface AccessControl {
-  /** Decides about a request from its Authorization header. */
-  check(authorization: string | undefined): Promise<Access>;
+  /** Decides about a request from its Authorization header. The address of its client limits what waits. */
+  check(authorization: string | undefined, address: string | undefined): Promise<Access>;
 }
 
 export interface MetricsAccessSettings {
@@ -62,14 +66,14 @@ export function metricsAccess(
  *
  * Outcomes are cached for a short time, by the hash of the token. Allowed and denied tokens are cached separately,
  * so that a flood of invalid tokens cannot evict the token of Prometheus. It cannot keep the next review of that token
- * waiting either: tokens that were allowed before wait only for each other. Failed reviews are not cached. Requests with
- * the same token share one review.
+ * waiting either: tokens that were allowed before wait only for each other. New tokens of one source take only some of
+ * the places. Failed reviews are not cached. Requests with the same token share one review.
  */
 class MetricsAccess implements AccessControl {
   readonly #options: MetricsAccessOptions;
   readonly #allowed: Outcomes;
   readonly #denied: Outcomes;
-  readonly #running = new Map<string, Promise<Access>>();
+  readonly #running = new Map<string, { readonly source: string; readonly access: Promise<Access> }>();
   readonly #reviews = new Semaphore(MAX_REVIEWS);
   /** For tokens that were allowed before. */
   readonly #renewals = new Semaphore(MAX_REVIEWS);
@@ -81,18 +85,24 @@ class MetricsAccess implements AccessControl {
     this.#denied = new Outcomes(DENIED_MS, options.monotonic);
   }
 
-  async check(authorization: string | undefined): Promise<Access> {
+  async check(authorization: string | undefined, address: string | undefined): Promise<Access> {
     const token = bearerToken(authorization);
     if (token === undefined) return "unauthenticated";
     const key = createHash("sha256").update(token).digest("base64");
-    const known = this.#allowed.get(key) ?? this.#denied.get(key) ?? this.#running.get(key);
+    const known = this.#allowed.get(key) ?? this.#denied.get(key) ?? this.#running.get(key)?.access;
     if (known !== undefined) return await known;
     const isRenewal = this.#allowed.has(key);
-    if (this.#running.size >= MAX_WAITING && !isRenewal) return "unknown";
+    const source = rateLimitKey(address);
+    if (!isRenewal && this.#isFull(source)) return "unknown";
     const reviews = isRenewal ? this.#renewals : this.#reviews;
-    const running = this.#decide(token, key, reviews).finally(() => this.#running.delete(key));
-    this.#running.set(key, running);
-    return await running;
+    const access = this.#decide(token, key, reviews).finally(() => this.#running.delete(key));
+    this.#running.set(key, { source, access });
+    return await access;
+  }
+
+  #isFull(source: string): boolean {
+    const ofSource = [...this.#running.values()].filter((running) => running.source === source);
+    return this.#running.size >= MAX_WAITING || ofSource.length >= MAX_WAITING_PER_SOURCE;
   }
 
   async #decide(token: string, key: string, reviews: Semaphore): Promise<Access> {

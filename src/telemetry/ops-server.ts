@@ -84,7 +84,7 @@ interface Responder extends OpsServerOptions {
   readonly render: () => Promise<string>;
 }
 
-async function respond(options: Responder, { url, headers }: IncomingMessage): Promise<OpsResponse> {
+async function respond(options: Responder, { url, headers, socket }: IncomingMessage): Promise<OpsResponse> {
   switch (url?.split("?", 1)[0]) {
     case "/healthz":
       return text(200, "ok");
@@ -93,7 +93,7 @@ async function respond(options: Responder, { url, headers }: IncomingMessage): P
       return ready ? text(200, "ok") : text(503, problem ?? "not ready");
     }
     case "/metrics":
-      return respondWithMetrics(options, headers.authorization);
+      return respondWithMetrics(options, headers.authorization, socket.remoteAddress);
     default:
       return text(404, "not found: this port serves /healthz, /readyz and /metrics");
   }
@@ -102,8 +102,9 @@ async function respond(options: Responder, { url, headers }: IncomingMessage): P
 async function respondWithMetrics(
   { metrics, access, render }: Responder,
   authorization: string | undefined,
+  address: string | undefined,
 ): Promise<OpsResponse> {
-  const decision: Access = access ? await access.check(authorization) : "allowed";
+  const decision: Access = access ? await access.check(authorization, address) : "allowed";
   switch (decision) {
     case "allowed":
       return {

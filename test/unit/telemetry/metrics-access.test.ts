@@ -36,7 +36,8 @@ function start({ token = () => AUTHENTICATED, access = () => ({ allowed: true })
     },
   );
   if (!control) throw new Error("no access control");
-  const check = (authorization?: string): Promise<Access> => control.check(authorization);
+  const check = (authorization?: string, address?: string): Promise<Access> =>
+    control.check(authorization, address);
   return { check, clock, requests, log };
 }
 
@@ -207,6 +208,9 @@ describe("the cache of reviews", () => {
 });
 
 describe("concurrent requests for the metrics", () => {
+  /** Ten addresses, each for ten of a hundred requests. */
+  const addressOf = (index: number) => `10.0.0.${index % 10}`;
+
   /** Starts reviews that wait until the test resolves them. */
   function pending() {
     const { promise, resolve } = Promise.withResolvers<unknown>();
@@ -237,7 +241,7 @@ describe("concurrent requests for the metrics", () => {
     const { check, clock } = start({ token: () => review() });
     expect(await check(TOKEN)).toBe("allowed");
     review = () => promise;
-    const others = Array.from({ length: 100 }, (_, index) => check(`Bearer ${index}`));
+    const others = Array.from({ length: 100 }, (_, index) => check(`Bearer ${index}`, addressOf(index)));
     await settled();
     await clock.advance(60_000);
     review = () => AUTHENTICATED;
@@ -265,11 +269,45 @@ describe("concurrent requests for the metrics", () => {
 
   it("are unknown immediately if 100 tokens are waiting", async () => {
     const { check, resolve } = pending();
-    const checks = Array.from({ length: 100 }, (_, index) => check(`Bearer ${index}`));
+    const checks = Array.from({ length: 100 }, (_, index) => check(`Bearer ${index}`, addressOf(index)));
     expect(await check(TOKEN)).toBe("unknown");
     resolve();
     await Promise.all(checks);
     expect(await check(TOKEN)).toBe("allowed");
+  });
+
+  it.each([
+    ["an address", () => "10.0.0.1", "10.0.0.2"],
+    ["an address in both of its forms", (at: number) => ["10.0.0.1", "::ffff:10.0.0.1"][at % 2], "10.0.0.2"],
+    ["an IPv6 /64", (at: number) => `fd00:0:0:1::${at}`, "fd00:0:0:2::1"],
+    ["a client that has disconnected", () => undefined, "10.0.0.2"],
+  ])("of %s take at most ten places, so a new token of another one is reviewed", async (_, flood, other) => {
+    const { check, requests, resolve } = pending();
+    const checks = Array.from({ length: 10 }, (_item, index) => check(`Bearer ${index}`, flood(index)));
+    expect(await check("Bearer 10", flood(10))).toBe("unknown");
+    const scrape = check(TOKEN, other);
+    const shared = check("Bearer 9", flood(11));
+    resolve();
+    expect(await scrape).toBe("allowed");
+    expect(await shared, "because it needs no place").toBe("allowed");
+    await Promise.all(checks);
+    expect(requests).toHaveLength(22);
+    expect(await check("Bearer 10", flood(10)), "when the places are free again").toBe("allowed");
+  });
+
+  it("review a token that was allowed a minute ago while ten others of its address wait", async () => {
+    const { promise, resolve } = Promise.withResolvers<unknown>();
+    let review: () => unknown = () => AUTHENTICATED;
+    const { check, clock } = start({ token: () => review() });
+    expect(await check(TOKEN, "10.0.0.1")).toBe("allowed");
+    review = () => promise;
+    const others = Array.from({ length: 10 }, (_, index) => check(`Bearer ${index}`, "10.0.0.1"));
+    await settled();
+    await clock.advance(60_000);
+    review = () => AUTHENTICATED;
+    expect(await check(TOKEN, "10.0.0.1")).toBe("allowed");
+    resolve(AUTHENTICATED);
+    await Promise.all(others);
   });
 
   it("are unknown at the deadline of 8 s, even if they are still waiting for a review", async () => {

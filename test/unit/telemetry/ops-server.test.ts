@@ -3,7 +3,7 @@ import { createServer, type Server } from "node:http";
 import { connect } from "node:net";
 import { promisify } from "node:util";
 import { Counter, Gauge, Registry } from "prom-client";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { createLogger } from "../../../src/telemetry/log.ts";
 import type { Access, AccessControl } from "../../../src/telemetry/metrics-access.ts";
 import {
@@ -265,6 +265,15 @@ describe("scrapes of the operations server", () => {
     const server = await start({ ready: true }, check, countedRegistry(), { monotonic: () => 7000 });
     expect((await fetch(`${urlOf(server)}/metrics`)).status).toBe(200);
     expect(await scrape(server)).toContain("forbidden");
+  });
+
+  it("are subject to it with their header and the address of their connection", async () => {
+    const check = vi.fn(async () => "forbidden" as const);
+    const server = await start({ ready: true }, check);
+    const { socket, closed } = await openFrom(server, "127.0.0.7");
+    socket.write(requestFor("/metrics").replace("\r\n\r\n", "\r\nAuthorization: Bearer a\r\n\r\n"));
+    await closed;
+    expect(check.mock.calls).toEqual([["Bearer a", "127.0.0.7"]]);
   });
 });
 
