@@ -92,6 +92,14 @@ export function seesPods({ pipe, podsProblem }: Pick<Subject, "pipe" | "podsProb
   return pipe.hasLabelledPods && podsProblem === undefined;
 }
 
+/** True for a StatefulSet whose view is outdated, because the permission to watch it was lost. */
+export function isUnwatched({
+  pipe,
+  statefulSetsProblem,
+}: Pick<Subject, "pipe" | "statefulSetsProblem">): boolean {
+  return pipe.kind === "StatefulSet" && statefulSetsProblem !== undefined;
+}
+
 /** The pods of a pipe, on which a judgment about it may depend; `undefined` if only the workload counts. */
 export function visiblePods(subject: Subject): readonly PodView[] | undefined {
   return seesPods(subject) ? subject.pods : undefined;

@@ -4,6 +4,9 @@ const LOADED_MS = 60_000;
 /** Several API servers that start one after the other name the same roles, but not all the time. */
 const FORGOTTEN_MS = 120_000;
 
+/** A deleted role may be created again. A refused watch is repeated much sooner. */
+const DELETED_FORGOTTEN_MS = 3_600_000;
+
 interface Sightings {
   readonly firstAtMs: number;
   readonly lastAtMs: number;
@@ -23,8 +26,10 @@ export class MissingRoles {
    * @returns true if all of them were deleted
    */
   areDeleted(roles: readonly string[], nowMs: number): boolean {
-    for (const [role, seen] of this.#sightings)
-      if (!isDeleted(seen) && nowMs - seen.lastAtMs > FORGOTTEN_MS) this.#sightings.delete(role);
+    for (const [role, seen] of this.#sightings) {
+      const keptMs = isDeleted(seen) ? DELETED_FORGOTTEN_MS : FORGOTTEN_MS;
+      if (nowMs - seen.lastAtMs > keptMs) this.#sightings.delete(role);
+    }
     const sightings = roles.map((role) => {
       const seen = { firstAtMs: this.#sightings.get(role)?.firstAtMs ?? nowMs, lastAtMs: nowMs };
       this.#sightings.set(role, seen);

@@ -10,7 +10,7 @@ import { IN_PLACE } from "../in-place/way.ts";
 import { effectOn } from "../observe/autoscaler-view.ts";
 import { hasAllResources, hasNoPods } from "../observe/pipe-view.ts";
 import { nameOf } from "../observe/workloads/kinds.ts";
-import { mayReplacePods, seesPods } from "../pods.ts";
+import { isUnwatched, mayReplacePods, seesPods } from "../pods.ts";
 import { FIELD_CONFLICT } from "../retry.ts";
 import { failedBefore, failureUntilTurn, nextAttempt } from "../rollout/prior-failure.ts";
 import {
@@ -106,8 +106,9 @@ function hasVisiblePods(subject: Subject): boolean {
   return subject.pipe.replicas > 0 && seesPods(subject);
 }
 
-function unwatched({ pipe, statefulSetsProblem: message, nowMs }: Subject): PipeDecision | undefined {
-  if (pipe.kind !== "StatefulSet" || message === undefined) return undefined;
+function unwatched(subject: Subject): PipeDecision | undefined {
+  const { statefulSetsProblem: message = "", nowMs } = subject;
+  if (!isUnwatched(subject)) return undefined;
   return { state: "retrying", failure: { reason: "Forbidden", message, attempts: 1, atMs: nowMs } };
 }
 

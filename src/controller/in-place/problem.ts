@@ -194,7 +194,7 @@ function moreStartMs({ pod }: ActivePod, subject: Subject): number {
   if (!mayReplacePods(subject) || pod.unschedulable !== undefined) return 0;
   const others = subject.active.filter((each) => !isStarting(each.pod));
   const areRunning = others.every((each) => each.state !== "unchanged" || isRunning(each.pod));
-  // The only pod of a Deployment is replaced by one that may start on another node.
+  // If no pod of a Deployment runs, a rollout may start others on other nodes.
   const isUseful = others.length > 0 || subject.pipe.inTurn !== undefined;
   return isUseful && areRunning ? timeoutMsOf(subject.pipe, subject) : 0;
 }

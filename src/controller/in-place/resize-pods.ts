@@ -28,6 +28,8 @@ import { inPlaceProblem, problemOfPod, unseenProblem } from "./problem.ts";
 /** A pipe, and those of its pods that do not have the size yet. */
 interface Pods extends Subject {
   readonly unchanged: readonly ActivePod[];
+  /** Those that can be resized now; all of them if none can. */
+  readonly first: readonly ActivePod[];
 }
 
 /** The first one that applies decides. */
@@ -53,7 +55,9 @@ const RULES: readonly ((pods: Pods) => PodsStep | undefined)[] = [
 ];
 
 export function podsStep(subject: Subject): PodsStep {
-  const pods = { ...subject, unchanged: subject.active.filter(({ state }) => state === "unchanged") };
+  const unchanged = subject.active.filter(({ state }) => state === "unchanged");
+  const resizable = unchanged.filter((each) => !problemOfPod(each, subject));
+  const pods = { ...subject, unchanged, first: resizable.length > 0 ? resizable : unchanged };
   for (const rule of RULES) {
     const step = rule(pods);
     if (step) return step;
@@ -235,9 +239,7 @@ function complete(pods: Pods): PodsStep | undefined {
 
 /** Other pods that do not have the size yet come first. */
 function drifted(pods: Pods): PodsStep | undefined {
-  return pods.unchanged.every((each) => isDrifted(each, pods))
-    ? repairDrift(pods, pods.unchanged)
-    : undefined;
+  return pods.first.every((each) => isDrifted(each, pods)) ? repairDrift(pods, pods.first) : undefined;
 }
 
 function refused({ unchanged, ...pods }: Pods): PodsStep | undefined {
@@ -297,10 +299,8 @@ function hindranceBy(each: ActivePod, { nowMs, timeouts, scaling }: Pods): Faile
 }
 
 function next(pods: Pods): PodsStep {
-  const { pipe, container, target: resources, unchanged, nowMs } = pods;
-  const due = unchanged
-    .filter((each) => dueAtMs(each.record, each.pod, pods) <= nowMs)
-    .filter((each) => !problemOfPod(each, pods));
+  const { pipe, container, target: resources, unchanged, first, nowMs } = pods;
+  const due = first.filter((each) => dueAtMs(each.record, each.pod, pods) <= nowMs);
   const actions = due
     .slice(0, podsAtOnce(unchanged, pods))
     .map(({ pod }) => ({ type: "resize-pod", pipe, pod, container, resources }) as const);

@@ -22,7 +22,7 @@ import {
 import type { PodView } from "../observe/pod-view.ts";
 import { isSize, sizeOf, sizeOfAllotment } from "../observe/resources.ts";
 import { isOpen, READ_LATER, type WritePurpose, type WriteRecord } from "../observe/write-record.ts";
-import { awaitedOldPod, mayReplacePods, visiblePods } from "../pods.ts";
+import { awaitedOldPod, isUnwatched, mayReplacePods, visiblePods } from "../pods.ts";
 import { dueAtMs, errorOf, FIELD_CONFLICT, isOfWrite, recordOf } from "../retry.ts";
 import { adoption, hasComeUp, newRollout } from "./annotation.ts";
 import { startedAtMs, timeoutMsOf } from "./phase.ts";
@@ -31,7 +31,7 @@ import { startedAtMs, timeoutMsOf } from "./phase.ts";
 export function repair(assessment: Assessment): readonly (PipeAction | DeletePodAction)[] {
   const { subject, pipe, abandoned } = assessment;
   const isOpenFor = (purpose: WritePurpose) => isOpen(subject.writes.get(pipe.metadata.uid, purpose));
-  if (READ_LATER.some(isOpenFor)) return [];
+  if (READ_LATER.some(isOpenFor) || isUnwatched(subject)) return [];
   const stuck = stuckPod(subject);
   if (stuck && stuck.dueAtMs <= subject.nowMs) return [{ type: "delete-pod", pipe, pod: stuck.pod }];
   if (abandoned && pipe.lastRollout) return rollBack(subject, pipe.lastRollout.size, abandoned);

@@ -166,6 +166,35 @@ describe("a pod that another writer resized after its pipe had the size", () => 
     );
   });
 
+  it.each(["InPlace", "InPlaceOrRollout"] as const)(
+    "is resized again alone if the container of another one is stopped or starts: %s",
+    (strategy) => {
+      const createdAtMs = NOW_MS - 30_000;
+      for (const others of [
+        { resizedBy: "right-sizer", isRunning: false, restartCount: 1 },
+        { resizedBy: "right-sizer", isRunning: false },
+        { isRunning: false },
+      ]) {
+        // With a rollout to come, a container that has stopped is a reason for it.
+        if (others.restartCount && strategy === "InPlaceOrRollout") continue;
+        const pods = [aPod("a-1", { createdAtMs }, others), drifted("a-2")];
+        const { summary } = decided({ pods, writes: [written(1, 1000, "a-2")], changes: { strategy } });
+        expect(summary).toEqual(["resize-pod a-2"]);
+      }
+    },
+  );
+
+  it("is looked at again at its next attempt, while another pod starts and has no size yet", () => {
+    const pods = [drifted(), aPod("a-2", { createdAtMs: NOW_MS - 30_000 }, { isRunning: false })];
+    for (const strategy of ["InPlace", "InPlaceOrRollout"] as const) {
+      const waiting = decided({ pods, writes: [written(2, 1000)], changes: { strategy } });
+      expect(waiting).toMatchObject({ summary: [], recheckInMs: 9000 });
+      expect(waiting.assessment?.failure).toMatchObject({ reason: "FieldConflict" });
+      const last = decided({ pods, writes: [written(4, 1000)], changes: { strategy } });
+      expect(last).toMatchObject({ summary: [], assessment: { state: "failed" } });
+    }
+  });
+
   it("is resized again after a restart of the controller, which has no memory of its writes", () => {
     const { summary, condition } = decided({ writes: [] });
     expect(summary).toEqual(["resize-pod a-1"]);

@@ -86,6 +86,10 @@ describe("a pod that keeps the size of a failed rollout after its StatefulSet wa
     expect(decided().actions).toEqual(["delete-pod a-2"]);
   });
 
+  it("is not deleted while the controller may not watch the StatefulSet, because that may have changed", () => {
+    expect(decided({ snapshot: { statefulSetsProblem: "forbidden" } }).actions).toEqual([]);
+  });
+
   it("is deleted while it is unschedulable and never started, too", () => {
     expect(decided({ stuck: { unschedulable: "0/1 nodes", nodeName: "" } }).actions).toEqual([
       "delete-pod a-2",
