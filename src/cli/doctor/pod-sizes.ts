@@ -1,4 +1,4 @@
-import { isHeld } from "../../controller/observe/pipe-view.ts";
+import { isHeld, isOfTemplate, type PipeView } from "../../controller/observe/pipe-view.ts";
 import type { PodView } from "../../controller/observe/pod-view.ts";
 import { isSameQuantity } from "../../controller/observe/resources.ts";
 import { keyOfPipe, type PipeKind } from "../../controller/observe/workloads/kinds.ts";
@@ -18,15 +18,29 @@ export async function checkPodSizes(cluster: Cluster): Promise<Result[]> {
   return (await cluster.pipes()).flatMap(({ view, template }) => {
     const { kind, metadata, serviceId, container, isPaused, rollout } = view;
     const { namespace, name } = metadata;
-    if ("problem" in container || isPaused || !rollout.isComplete) return [];
+    if ("problem" in container) return [];
     const scaling = scalings.get(`${namespace}/${serviceId}`);
-    const active = (pods.get(keyOfPipe(view)) ?? []).filter((pod) => pod.isActive && !isHeld(view, pod));
-    const different = active.flatMap((pod) => differenceOf(template, pod, container.name));
-    const drifted = different.filter(({ writer }) => writer !== undefined);
-    const others = isInProgress(scaling) ? [] : different.filter(({ writer }) => writer === undefined);
+    const active = (pods.get(keyOfPipe(view)) ?? []).filter(({ isActive }) => isActive);
+    const differences = (found: readonly PodView[]) =>
+      found.flatMap((pod) => differenceOf(template, pod, container.name));
+    const drifted = differences(active.filter((pod) => isOfSeenTemplate(view, pod))).filter(
+      ({ writer }) => writer !== undefined,
+    );
+    const isSettled = rollout.isComplete && !isPaused && !isInProgress(scaling);
+    const replaceable = isSettled ? active.filter((pod) => !isHeld(view, pod)) : [];
+    const others = differences(replaceable).filter(({ writer }) => writer === undefined);
     const of = { kind, namespace, name, serviceId, isSuspended: scaling?.spec?.suspend === true };
     return [...ofWriter(cluster, drifted, of, tolerated), ...withoutWriter(cluster, others, of)];
   });
+}
+
+/**
+ * True if the pod got the template that it is compared with. It need not be ready, and its owner may keep it from
+ * rollouts. Pods of a Deployment do not show their template, so all of them must have it.
+ */
+function isOfSeenTemplate(view: PipeView, pod: PodView): boolean {
+  const { inTurn, rollout } = view;
+  return inTurn ? rollout.isSeen && isOfTemplate(view, pod) : rollout.isUpdated;
 }
 
 interface Difference {

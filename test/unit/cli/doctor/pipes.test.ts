@@ -30,6 +30,7 @@ interface Options {
   readonly strategy?: string;
   readonly suspend?: boolean;
   readonly availableReplicas?: number;
+  readonly updatedReplicas?: number;
   /** Deployments that are no pipes. */
   readonly deployments?: readonly object[];
   readonly lists?: Readonly<Record<string, readonly object[]>>;
@@ -51,7 +52,8 @@ async function results(check: (cluster: Cluster) => Promise<Result[]>, options: 
     podAnnotations,
   });
   const [first] = pipe.spec.template.spec.containers;
-  const counts = { replicas: 1, updatedReplicas: 1, availableReplicas: options.availableReplicas ?? 1 };
+  const { availableReplicas = 1, updatedReplicas = 1 } = options;
+  const counts = { replicas: 1, updatedReplicas, availableReplicas };
   const deployment = {
     ...pipe,
     metadata: { ...pipe.metadata, labels, annotations: options.annotations, generation: 1 },
@@ -407,6 +409,80 @@ describe("the check for pod sizes of doctor", () => {
     expect(await results(checkPodSizes, options)).toEqual([
       `warning: The pod pipes/a-hash-1 has a cpu request of 2 instead of 1: another writer, "right-sizer", resized it after its pipe pipes/a had its size.`,
     ]);
+  });
+
+  /** Another writer resized the only pod of a StatefulSet. */
+  function statefulResults(
+    {
+      spec = {},
+      status = {},
+      revision = "newest",
+    }: { readonly spec?: object; readonly status?: object; readonly revision?: string },
+    managedFields: readonly object[] = RESIZED_BY_OTHER,
+  ) {
+    const made = pipeStatefulSet({ name: "loader", namespace: "pipes", serviceId: "service", cores: 1 });
+    const counts = { replicas: 1, updatedReplicas: 1, availableReplicas: 1 };
+    const loader = {
+      ...made,
+      metadata: { ...made.metadata, generation: 1 },
+      spec: { ...made.spec, ...spec },
+      status: {
+        ...counts,
+        observedGeneration: 1,
+        currentRevision: "newest",
+        updateRevision: "newest",
+        ...status,
+      },
+    };
+    const podMetadata = {
+      name: "loader-0",
+      labels: { "controller-revision-hash": revision },
+      ownerReferences: [{ kind: "StatefulSet", name: "loader", uid: "s" }],
+      managedFields,
+    };
+    const lists = { "/apis/apps/v1/deployments": [], "/apis/apps/v1/statefulsets": [loader] };
+    return results(checkPodSizes, { podResources: TWO, podMetadata, lists, ready: "False" });
+  }
+
+  const ON_DELETE = { updateStrategy: { type: "OnDelete" } };
+  const BELOW_PARTITION = { updateStrategy: { type: "RollingUpdate", rollingUpdate: { partition: 1 } } };
+
+  it.each([
+    ["is not ready", { status: { availableReplicas: 0 } }],
+    ["is replaced only by its owner", { spec: ON_DELETE }],
+    ["is below the partition of its owner", { spec: BELOW_PARTITION }],
+    [
+      "is below a partition that does not hold all pods",
+      { spec: { ...BELOW_PARTITION, replicas: 2 }, status: { replicas: 2, updatedReplicas: 2 } },
+    ],
+    [
+      "waits for a pod that is missing",
+      { spec: { replicas: 2 }, status: { availableReplicas: 0, updatedReplicas: 1 } },
+    ],
+  ])("names another writer that resized a pod of a StatefulSet which %s", async (_, pipe) => {
+    expect(await statefulResults(pipe)).toEqual([
+      `warning: The pod pipes/loader-0 has a cpu request of 2 instead of 1: another writer, "right-sizer", resized it after its pipe pipes/loader had its size.`,
+    ]);
+    expect(await statefulResults(pipe, [])).toEqual([]);
+  });
+
+  it.each([
+    ["the pod has an earlier template", { revision: "earlier", spec: ON_DELETE }],
+    [
+      "Kubernetes has not seen the newest template",
+      { spec: BELOW_PARTITION, status: { observedGeneration: 0 } },
+    ],
+  ])("names no writer that resized a pod of a StatefulSet while %s", async (_, pipe) => {
+    expect(await statefulResults(pipe)).toEqual([]);
+  });
+
+  it("names another writer that resized a pod of a Deployment which is not ready, but not during a rollout", async () => {
+    const options = { podResources: TWO, podMetadata: { managedFields: RESIZED_BY_OTHER } };
+    const unready = { ...options, availableReplicas: 0 };
+    expect(await results(checkPodSizes, unready)).toEqual([
+      expect.stringContaining('another writer, "right-sizer"'),
+    ]);
+    expect(await results(checkPodSizes, { ...unready, updatedReplicas: 0 })).toEqual([]);
   });
 
   it.each<[string, Options]>([
