@@ -48,10 +48,12 @@ export interface PodAction extends OfContainer {
   readonly isRequested?: boolean;
 }
 
-/** Deletes a pod that is stuck with a failed size, so that its StatefulSet creates it again from its template. */
+/** Deletes a pod that is not ready, so that its StatefulSet creates it again from its template. */
 export interface DeletePodAction extends OfPipe {
   readonly type: "delete-pod";
   readonly pod: PodView;
+  /** The pod has a size that failed, and not only an earlier template. */
+  readonly isFailed: boolean;
 }
 
 /** A step of a resize in place, or the replacement of pods for which it is not possible. */

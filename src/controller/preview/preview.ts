@@ -217,7 +217,7 @@ function writeFor(assessment: Assessment, actions: readonly Action[]): string | 
     case "return-pod":
       return `return its pod ${own.pod.metadata.name} to the size of its template${failure ? `: ${failure.message}` : ""}`;
     case "delete-pod":
-      return `delete its pod ${own.pod.metadata.name}, which has a size that failed and which Kubernetes does not replace`;
+      return `delete its pod ${own.pod.metadata.name}, ${own.isFailed ? "which has a size that failed and which Kubernetes does not replace" : "which is not ready and for which Kubernetes waits"}`;
   }
   return undefined;
 }

@@ -33,7 +33,8 @@ export function repair(assessment: Assessment): readonly (PipeAction | DeletePod
   const isOpenFor = (purpose: WritePurpose) => isOpen(subject.writes.get(pipe.metadata.uid, purpose));
   if (READ_LATER.some(isOpenFor) || isUnwatched(subject)) return [];
   const stuck = stuckPod(subject);
-  if (stuck && stuck.dueAtMs <= subject.nowMs) return [{ type: "delete-pod", pipe, pod: stuck.pod }];
+  if (stuck && stuck.dueAtMs <= subject.nowMs)
+    return [{ type: "delete-pod", pipe, pod: stuck.pod, isFailed: stuck.isFailed }];
   if (abandoned && pipe.lastRollout) return rollBack(subject, pipe.lastRollout.size, abandoned);
   const interrupted = recordInterrupted(subject);
   if (interrupted.length > 0) return interrupted;
@@ -190,10 +191,7 @@ export function adopt(subject: Subject, rollout: LastRollout | undefined): reado
  * And a pod that fails with a size that worked before would keep the StatefulSet from every other size.
  */
 
-interface Stuck {
-  readonly pod: PodView;
-  /** The pod has a size that failed, and not only an earlier template. */
-  readonly isFailed: boolean;
+interface Stuck extends Pick<DeletePodAction, "pod" | "isFailed"> {
   readonly record: WriteRecord | undefined;
   /** When it may be deleted, or deleted again, in milliseconds since 1970. */
   readonly dueAtMs: number;

@@ -195,7 +195,8 @@ async function deleted(respond: (seen: PodView, caches: Pick<Caches, "pods">) =>
     method === "DELETE" ? respond(seen, made.caches) : { items: [pod("7")] },
   );
   made.caches.pods.apply(seen);
-  const result = await apply(made.applier, { type: "delete-pod", pipe: aStatefulPipe(), pod: seen });
+  const action = { type: "delete-pod", pipe: aStatefulPipe(), pod: seen, isFailed: true } as const;
+  const result = await apply(made.applier, action);
   const cached = made.caches.pods.get("pipes/a-1")?.metadata.resourceVersion;
   return { ...made, result, cached, record: made.applier.writes.get("uid-a-1", "delete-pod") };
 }

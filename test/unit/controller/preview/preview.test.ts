@@ -8,6 +8,7 @@ import { TIMEOUTS } from "../../../../src/controller/timeouts.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
 import { organizationConfigMapName } from "../../../../src/records/organization.ts";
 import { serviceConfigMapName } from "../../../../src/records/service.ts";
+import { oldPod, rolling } from "../../../support/fixtures/in-turn.ts";
 import { amounts, aPod, aResizedPod } from "../../../support/fixtures/pod.ts";
 import {
   aLabelledPipe,
@@ -87,6 +88,16 @@ describe("a preview", () => {
     const pods = new Map([["statefulset/a", [stuck]]]);
     expect(linesOf(aSnapshot([aStatefulPipe({}, rollout)], { pods }))).toEqual([
       "statefulset/a: delete its pod a-2, which has a size that failed and which Kubernetes does not replace",
+    ]);
+  });
+
+  it("shows that a pod is deleted for which a StatefulSet waits, although its size worked before", () => {
+    const crashing = { restartCount: 2, isRunning: false };
+    const stuck = oldPod(0, { isReady: false, readyChangedAtMs: NOW_MS - TIMEOUTS.stuckPodMs });
+    const containers = stuck.containers.map((each) => ({ ...each, ...crashing }));
+    const pods = new Map([["statefulset/a", [{ ...stuck, containers }, oldPod(1), oldPod(2)]]]);
+    expect(linesOf(aSnapshot([rolling({ availableReplicas: 2 })], { pods }))).toEqual([
+      "statefulset/a: delete its pod a-0, which is not ready and for which Kubernetes waits",
     ]);
   });
 
