@@ -58,8 +58,8 @@ interface Entry {
  * - A key is never processed by two workers at the same time.
  * - A key that is added while it is processed is processed again afterwards, so no change is missed.
  * - Any number of adds between two reconciles leads to one reconcile, with the highest of their priorities.
- * - Keys of normal priority come first, except for each fourth key. Keys of one priority come in the order in which
- *   they became ready.
+ * - Keys of normal priority come first, except that every fourth key is of low priority if one waits. Keys of one
+ *   priority come in the order in which they became ready with it.
  * - A failing key is retried after a delay that doubles. One rate limit applies to the retries of all keys, except
  *   those that have an earlier delay anyway.
  * - A key that must rest before its retry is not processed earlier, even if it is added again.

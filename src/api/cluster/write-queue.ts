@@ -87,7 +87,7 @@ export class WriteQueue<T> {
     void this.#settle(object, batch);
   }
 
-  /** Makes the last permitted write of a batch, and settles the others with its outcome. Never rejects. */
+  /** Makes the last permitted write of a batch, and settles the other permitted ones with its outcome. Never rejects. */
   async #settle(object: string, batch: QueuedWrite<T>[]): Promise<void> {
     for (let last = batch.pop(); last; last = batch.pop()) {
       const outcome = await outcomeOf(last);
