@@ -17,7 +17,7 @@ const FIXED_SEED = 1;
 const givenSeed = environment["PIPE_SCALING_TEST_SEED"];
 const seed = Number(givenSeed ?? FIXED_SEED);
 const drawnSeed = Number(givenSeed ?? randomInt(2 ** 31));
-/** Of the runs of long property tests and matrices. `npm run test:slow` makes all of them (test/support/num-runs.ts). */
+/** The share of long property tests and matrices that `npm test` runs (test/support/num-runs.ts). */
 const FEWER_RUNS = 1 / 4;
 const ALL_RUNS = 1;
 

@@ -1,6 +1,6 @@
 import type { Component } from "./accounts.ts";
 
-/** What the chart and the API server set if the values have no strategy. */
+/** The chart and the API server set this if the values have no strategy. */
 export const ROLLING = { type: "RollingUpdate", rollingUpdate: { maxSurge: "25%", maxUnavailable: "25%" } };
 export const COMPONENTS: readonly Component[] = ["api", "controller"];
 

@@ -131,7 +131,7 @@ export interface Informers {
   readonly optional: readonly OptionalInformer[];
   /** Returns why the controller does not see the pods in a namespace; `undefined` if it does. */
   podsProblem(namespace: string | undefined): string | undefined;
-  /** The same for StatefulSets. The caches still have those that it has seen. */
+  /** Why the controller cannot watch StatefulSets. The caches still have those that it has seen. */
   statefulSetsProblem(namespace: string | undefined): string | undefined;
 }
 
