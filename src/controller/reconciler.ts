@@ -101,7 +101,10 @@ export class Reconciler {
     }
   }
 
-  /** The memory of this process also has failures that no annotation shows. */
+  /**
+   * Forgets failed attempts at other sizes when the pods have the present one. No annotation shows them, only the memory
+   * of this process.
+   */
   #forgetOtherSizes({ sizing }: Decision): void {
     const failures = sizing?.assessments.flatMap(failuresOfOtherSizes) ?? [];
     for (const { uid, purpose } of failures) this.#options.writes.forget(uid, purpose);

@@ -32,7 +32,7 @@ export function boostRequest(maximum: Size) {
     .extend({
       until: until.meta({
         format: "date-time",
-        description: "End of the boost, in the future. The offset can be any; responses are in UTC.",
+        description: "End of the boost, in the future. Any UTC offset is allowed; responses are in UTC.",
         examples: ["2026-01-31T20:00:00Z"],
       }),
     })
