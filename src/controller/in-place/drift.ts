@@ -6,7 +6,7 @@ import { templateResources } from "../observe/pipe-view.ts";
 import { hasResources } from "../observe/resources.ts";
 import { podsAtOnce } from "../pods.ts";
 import { dueAtMs, FIELD_CONFLICT, failureOf, isRetryRequested, isUsedUp, retriedAt } from "../retry.ts";
-import { failedBefore, presentProblem } from "./problem.ts";
+import { failedBefore, presentProblem, problemOfPod } from "./problem.ts";
 
 /*
  * Another tool, such as a right-sizer or a startup boost, resizes a pod that had the desired size. Only the pod shows
@@ -36,11 +36,16 @@ export function standingFailure(subject: Subject): InPlaceFailure | undefined {
   return isOutdated ? undefined : failure;
 }
 
-/** The next attempt to give these pods the desired size again. @param drifted at least one */
+/**
+ * The next attempt to give these pods the desired size again.
+ *
+ * @param drifted at least one; either all of them can be resized now, or none can
+ */
 export function repairDrift(subject: Subject, drifted: readonly ActivePod[]): PodsStep | undefined {
-  const { nowMs, pipe, container, target: resources } = subject;
-  const failure = driftFailure(subject, drifted);
-  if (!failure) return undefined;
+  const { nowMs, pipe, container, target: resources, active } = subject;
+  const [first] = drifted;
+  if (!first) return undefined;
+  const failure = driftFailure(subject, first, drifted.length - 1);
   // After a restart of the controller, the count begins again, because nothing but its memory has it.
   const untilMs = Math.min(...drifted.map(({ pod, record }) => dueAtMs(record, pod, subject)));
   if (untilMs > nowMs) {
@@ -48,11 +53,12 @@ export function repairDrift(subject: Subject, drifted: readonly ActivePod[]): Po
     const isLast = drifted.every(({ record }) => record && isUsedUp(record, subject));
     return isLast ? { type: "conflict", failure: known } : { type: "wait", untilMs, failure: known };
   }
-  const problem = presentProblem(subject);
+  const problem = presentProblem(subject) ?? problemOfPod(first, subject);
   if (problem) return hindered(failure, problem);
+  const unchanged = active.filter(({ state }) => state === "unchanged");
   const actions = drifted
     .filter(({ pod, record }) => dueAtMs(record, pod, subject) <= nowMs)
-    .slice(0, podsAtOnce(drifted, subject))
+    .slice(0, podsAtOnce(unchanged, subject))
     .map((each): InPlaceAction => {
       const isRequested = each.record !== undefined && isRetryRequested(each.record.lastAtMs, subject);
       return { type: "resize-pod", pipe, pod: each.pod, container, resources, isRequested };
@@ -67,13 +73,10 @@ function hindered(drift: Failure, { reason, message: because, untilMs }: Problem
   return { type: "wait", untilMs: untilMs ?? Number.POSITIVE_INFINITY, failure };
 }
 
-function driftFailure({ nowMs }: Subject, drifted: readonly ActivePod[]): Failure | undefined {
-  const [first] = drifted;
-  if (!first) return undefined;
-  const { pod, own, record } = first;
+function driftFailure({ nowMs }: Subject, { pod, own, record }: ActivePod, more: number): Failure {
   const failed = failureOf(record);
   if (failed) return failed;
-  const others = drifted.length === 1 ? "" : ` and ${drifted.length - 1} more`;
+  const others = more === 0 ? "" : ` and ${more} more`;
   const writer =
     own?.resizedBy === undefined ? "another writer" : `another writer, ${JSON.stringify(own.resizedBy)},`;
   const message = `${writer} has resized the pod ${pod.metadata.name}${others}: exempt the pipe from it`;

@@ -21,16 +21,21 @@ export function inPlaceProblem(subject: Subject): Problem | undefined {
   const failed = failedBefore(subject) ?? refusalOf(dryRunRecord(subject, true), subject);
   if (failed) return failed;
   const read = startupRead(subject);
-  return read ? { reason: read.reason, message: read.message } : presentProblem(subject);
+  return read
+    ? { reason: read.reason, message: read.message }
+    : (presentProblem(subject) ?? podProblem(subject));
 }
 
-/** Returns why pods cannot be resized now, whatever failed before, and whatever their program reads when it starts. */
+/**
+ * Returns why no pod of the pipe can be resized now, whatever failed before, and whatever their program reads when it
+ * starts.
+ */
 export function presentProblem(subject: Subject): Problem | undefined {
   const { pipe, podsProblem } = subject;
   if (podsProblem !== undefined) return { reason: "Forbidden", message: podsProblem };
   if (pipe.templateProblem) return pipe.templateProblem;
   if (!seesPods(subject)) return { reason: "PodsNotLabeled", message: "its pods do not have the labels" };
-  return unsettledProblem(subject) ?? unseenProblem(subject) ?? podProblem(subject);
+  return unsettledProblem(subject) ?? unseenProblem(subject);
 }
 
 /** Returns why this size failed in place before, unless people asked for another attempt since then. */

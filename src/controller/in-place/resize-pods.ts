@@ -237,9 +237,19 @@ function complete(pods: Pods): PodsStep | undefined {
   return hindranceOf(unseenProblem(pods)) ?? { type: "resize", actions: [] };
 }
 
-/** Other pods that do not have the size yet come first. */
+/** Other pods that do not have the size yet come first, and so does the rollout that one of them needs. */
 function drifted(pods: Pods): PodsStep | undefined {
-  return pods.first.every((each) => isDrifted(each, pods)) ? repairDrift(pods, pods.first) : undefined;
+  const { first, unchanged } = pods;
+  if (!first.every((each) => isDrifted(each, pods))) return undefined;
+  const others = unchanged.filter((each) => !isDrifted(each, pods));
+  const problems = others.map((each) => problemOfPod(each, pods));
+  if (mayReplacePods(pods) && problems.some((problem) => problem && problem.untilMs === undefined))
+    return undefined;
+  const step = repairDrift(pods, first);
+  const endsAtMs = Math.min(...problems.map((problem) => problem?.untilMs ?? Number.POSITIVE_INFINITY));
+  if (step?.type === "wait") return { ...step, untilMs: Math.min(step.untilMs, endsAtMs) };
+  if (step?.type !== "conflict" || !Number.isFinite(endsAtMs)) return step;
+  return { type: "wait", untilMs: endsAtMs, failure: step.failure };
 }
 
 function refused({ unchanged, ...pods }: Pods): PodsStep | undefined {
@@ -268,8 +278,8 @@ function hindranceOf(problem: Problem | undefined): PodsStep | undefined {
 }
 
 function retrying(pods: Pods): PodsStep | undefined {
-  const { unchanged, nowMs } = pods;
-  const failing = unchanged.filter(({ record }) => errorOf(record));
+  const { first: pending, nowMs } = pods;
+  const failing = pending.filter(({ record }) => errorOf(record));
   const [first] = failing;
   if (!first) return undefined;
   const untilMs = Math.min(...failing.map((each) => dueAtMs(each.record, each.pod, pods)));

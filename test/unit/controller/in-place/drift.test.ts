@@ -16,6 +16,7 @@ import {
   aSnapshot,
   DECIDE_OPTIONS,
   NOW_MS,
+  POLICY,
 } from "../../../support/fixtures/snapshot.ts";
 import { aPodWrite, failed, someWrites, type Write } from "../../../support/fixtures/writes.ts";
 
@@ -175,8 +176,6 @@ describe("a pod that another writer resized after its pipe had the size", () => 
         { resizedBy: "right-sizer", isRunning: false },
         { isRunning: false },
       ]) {
-        // With a rollout to come, a container that has stopped is a reason for it.
-        if (others.restartCount && strategy === "InPlaceOrRollout") continue;
         const pods = [aPod("a-1", { createdAtMs }, others), drifted("a-2")];
         const { summary } = decided({ pods, writes: [written(1, 1000, "a-2")], changes: { strategy } });
         expect(summary).toEqual(["resize-pod a-2"]);
@@ -190,9 +189,32 @@ describe("a pod that another writer resized after its pipe had the size", () => 
       const waiting = decided({ pods, writes: [written(2, 1000)], changes: { strategy } });
       expect(waiting).toMatchObject({ summary: [], recheckInMs: 9000 });
       expect(waiting.assessment?.failure).toMatchObject({ reason: "FieldConflict" });
-      const last = decided({ pods, writes: [written(4, 1000)], changes: { strategy } });
-      expect(last).toMatchObject({ summary: [], assessment: { state: "failed" } });
     }
+  });
+
+  it("is looked at again when another pod should have started, although nobody resizes it any more", () => {
+    const starting = (agoMs: number) => aPod("a-2", { createdAtMs: NOW_MS - agoMs }, { isRunning: false });
+    const writes = [written(4, 1000)];
+    const waiting = decided({ pods: [drifted(), starting(30_000)], writes });
+    const { rolloutTimeoutMs } = POLICY;
+    expect(waiting).toMatchObject({ summary: [], recheckInMs: rolloutTimeoutMs + 90_000 });
+    expect(waiting.assessment?.failure).toMatchObject({ reason: "FieldConflict" });
+    const late = starting(rolloutTimeoutMs + 120_000);
+    expect(decided({ pods: [drifted(), late], writes }).summary).toEqual(["adopt a with 4000m/16Gi"]);
+    const changes = { strategy: "InPlace" } as const;
+    const inPlace = decided({ pods: [drifted(), late], writes, changes });
+    expect(inPlace).toMatchObject({ summary: [], assessment: { state: "failed" } });
+  });
+
+  it("does not hold up the rollout that another pod needs, unless no pod may be replaced", () => {
+    for (const own of [{ isRunning: false, restartCount: 1 }, { actual: undefined }]) {
+      const pods = [drifted(), aPod("a-2", {}, own)];
+      const writes = [written(1, 1000)];
+      expect(decided({ pods, writes }).summary).toEqual(["adopt a with 4000m/16Gi"]);
+    }
+    const pods = [drifted(), aPod("a-2", {}, { isRunning: false, restartCount: 1 })];
+    const changes = { strategy: "InPlace" } as const;
+    expect(decided({ pods, writes: [written(1, 1000)], changes }).summary).toEqual(["resize-pod a-1"]);
   });
 
   it("is resized again after a restart of the controller, which has no memory of its writes", () => {
@@ -233,6 +255,8 @@ describe("a pod that another writer resized after its pipe had the size", () => 
 
   it("is resized again alone at first if all pods of the pipe are resized", () => {
     expect(decided({ pods: [drifted(), drifted("a-2")] }).summary).toEqual(["resize-pod a-1"]);
+    const starting = aPod("a-3", { createdAtMs: NOW_MS }, { isRunning: false });
+    expect(decided({ pods: [drifted(), drifted("a-2"), starting] }).summary).toEqual(["resize-pod a-1"]);
     expect(decided({ pods: [drifted(), drifted("a-2"), aResizedPod("a-3")] }).summary).toEqual([
       "resize-pod a-1",
       "resize-pod a-2",
