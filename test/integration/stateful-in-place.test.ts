@@ -6,7 +6,7 @@ import { restrictController } from "./in-place-account.ts";
 import { InPlaceLoaders } from "./stateful-in-place.ts";
 import { partitionIn, templateCpu } from "./stateful-loader.ts";
 
-// both-kinds.test.ts has a larger and a smaller size, with a partition of the owner.
+// both-kinds.slow.test.ts has a larger and a smaller size, with a partition of the owner.
 
 let environment: TestEnvironment;
 let loaders: InPlaceLoaders;
