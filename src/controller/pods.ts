@@ -126,10 +126,11 @@ export function areUpdated({ pipe, pods, active }: Pick<Subject, "pipe" | "pods"
   const { rollout, inTurn, replicas } = pipe;
   if (rollout.isUpdated || !inTurn || !rollout.isSeen) return rollout.isUpdated;
   const older = active.filter(({ pod }) => !isOfTemplate(pipe, pod));
-  const isAwaited = rollout.replicas < replicas && active.some(({ pod }) => !pod.isReady);
-  const isExplained = isAwaited || older.length > 0 || pods.some(({ isTerminating }) => isTerminating);
-  if (!isExplained || !(isAwaited || rollout.replicas >= replicas) || !seesAllPods({ pipe, pods }))
-    return false;
+  const isExplained =
+    rollout.replicas < replicas
+      ? active.some(({ pod }) => !pod.isReady)
+      : older.length > 0 || pods.some(({ isTerminating }) => isTerminating);
+  if (!isExplained || !seesAllPods({ pipe, pods })) return false;
   const isPartition = inTurn.hold !== undefined && inTurn.hold.pods < replicas;
   return older.every(({ pod }) => isPartition && isHeld(pipe, pod));
 }

@@ -16,6 +16,8 @@ import { createPipe, fallbackMessage, replicaSetsOf, runningPods } from "./in-pl
 import { restrictController } from "./in-place-account.ts";
 import { podsOf, podUids } from "./pods.ts";
 
+const CONTAINERS = ["pipe", "helper"];
+
 describe("with the strategy InPlaceOrRollout, the controller", () => {
   let environment: TestEnvironment;
   let rights: Rights;
@@ -156,20 +158,19 @@ describe("with the strategy InPlaceOrRollout, the controller", () => {
     );
   });
 
-  it("resizes the container that the annotations of the Deployment and its pod template name", async () => {
+  /** A pipe with two containers, whose annotations name one of them. @returns the UIDs of its pods */
+  async function startAnnotated(cores: number): Promise<readonly unknown[]> {
     await environment.startController({ resizeStrategy: "InPlaceOrRollout" });
     const annotations = { [CONTAINER_ANNOTATION]: "pipe" };
-    const containers = ["pipe", "helper"];
-    await createPipe(environment, {
-      name: "pipe-a",
-      cores: 1,
-      containers,
-      annotations,
-      podAnnotations: annotations,
-    });
+    const pipe = { name: "pipe-a", cores, containers: CONTAINERS, annotations, podAnnotations: annotations };
+    await createPipe(environment, pipe);
     await environment.waitForCondition("Ready", "True");
     await runningPods(environment, 1);
-    const before = await podUids(environment);
+    return await podUids(environment);
+  }
+
+  it("resizes the container that the annotations of the Deployment and its pod template name", async () => {
+    const before = await startAnnotated(1);
     await environment.requestSize(2);
     await environment.waitForCondition("Ready", "True");
     expect(resourcesOf(await environment.pipe("pipe-a"))).toBe("2 8Gi 8Gi");
@@ -177,21 +178,9 @@ describe("with the strategy InPlaceOrRollout, the controller", () => {
   });
 
   it("resizes a pipe whose owner wrote amounts in another notation, which replaces no pod", async () => {
-    await environment.startController({ resizeStrategy: "InPlaceOrRollout" });
-    const annotations = { [CONTAINER_ANNOTATION]: "pipe" };
-    const containers = ["pipe", "helper"];
-    await createPipe(environment, {
-      name: "pipe-a",
-      cores: 2,
-      containers,
-      annotations,
-      podAnnotations: annotations,
-    });
-    await environment.waitForCondition("Ready", "True");
-    await runningPods(environment, 1);
-    const before = await podUids(environment);
+    const before = await startAnnotated(2);
     const memory = `${8 * 2 ** 30}`;
-    const inBytes = containers.map((name) => ({
+    const inBytes = CONTAINERS.map((name) => ({
       name,
       resources: { requests: { memory }, limits: { memory } },
     }));

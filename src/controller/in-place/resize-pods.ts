@@ -29,7 +29,7 @@ import { inPlaceProblem, problemOfPod, unseenProblem } from "./problem.ts";
 interface Pods extends Subject {
   readonly unchanged: readonly ActivePod[];
   /** Those that can be resized now; all of them if none can. */
-  readonly first: readonly ActivePod[];
+  readonly pending: readonly ActivePod[];
 }
 
 /** The first one that applies decides. */
@@ -57,7 +57,7 @@ const RULES: readonly ((pods: Pods) => PodsStep | undefined)[] = [
 export function podsStep(subject: Subject): PodsStep {
   const unchanged = subject.active.filter(({ state }) => state === "unchanged");
   const resizable = unchanged.filter((each) => !problemOfPod(each, subject));
-  const pods = { ...subject, unchanged, first: resizable.length > 0 ? resizable : unchanged };
+  const pods = { ...subject, unchanged, pending: resizable.length > 0 ? resizable : unchanged };
   for (const rule of RULES) {
     const step = rule(pods);
     if (step) return step;
@@ -239,13 +239,13 @@ function complete(pods: Pods): PodsStep | undefined {
 
 /** Other pods that do not have the size yet come first, and so does the rollout that one of them needs. */
 function drifted(pods: Pods): PodsStep | undefined {
-  const { first, unchanged } = pods;
-  if (!first.every((each) => isDrifted(each, pods))) return undefined;
+  const { pending, unchanged } = pods;
+  if (!pending.every((each) => isDrifted(each, pods))) return undefined;
   const others = unchanged.filter((each) => !isDrifted(each, pods));
   const problems = others.map((each) => problemOfPod(each, pods));
   if (mayReplacePods(pods) && problems.some((problem) => problem && problem.untilMs === undefined))
     return undefined;
-  const step = repairDrift(pods, first);
+  const step = repairDrift(pods, pending);
   const endsAtMs = Math.min(...problems.map((problem) => problem?.untilMs ?? Number.POSITIVE_INFINITY));
   if (step?.type === "wait") return { ...step, untilMs: Math.min(step.untilMs, endsAtMs) };
   if (step?.type !== "conflict" || !Number.isFinite(endsAtMs)) return step;
@@ -278,7 +278,7 @@ function hindranceOf(problem: Problem | undefined): PodsStep | undefined {
 }
 
 function retrying(pods: Pods): PodsStep | undefined {
-  const { first: pending, nowMs } = pods;
+  const { pending, nowMs } = pods;
   const failing = pending.filter(({ record }) => errorOf(record));
   const [first] = failing;
   if (!first) return undefined;
@@ -309,8 +309,8 @@ function hindranceBy(each: ActivePod, { nowMs, timeouts, scaling }: Pods): Faile
 }
 
 function next(pods: Pods): PodsStep {
-  const { pipe, container, target: resources, unchanged, first, nowMs } = pods;
-  const due = first.filter((each) => dueAtMs(each.record, each.pod, pods) <= nowMs);
+  const { pipe, container, target: resources, unchanged, pending, nowMs } = pods;
+  const due = pending.filter((each) => dueAtMs(each.record, each.pod, pods) <= nowMs);
   const actions = due
     .slice(0, podsAtOnce(unchanged, pods))
     .map(({ pod }) => ({ type: "resize-pod", pipe, pod, container, resources }) as const);

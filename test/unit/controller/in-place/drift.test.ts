@@ -192,7 +192,7 @@ describe("a pod that another writer resized after its pipe had the size", () => 
     }
   });
 
-  it("is looked at again when another pod should have started, although nobody resizes it any more", () => {
+  it("is looked at again when another pod should have started, although its own attempts are used up", () => {
     const starting = (agoMs: number) => aPod("a-2", { createdAtMs: NOW_MS - agoMs }, { isRunning: false });
     const writes = [written(4, 1000)];
     const waiting = decided({ pods: [drifted(), starting(30_000)], writes });
